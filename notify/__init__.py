@@ -1,0 +1,1 @@
+"""What sends in koder-monitor: pings, their channels and the fallback log."""

@@ -1,0 +1,1 @@
+"""Decisions of koder-monitor: values and `now` in, a decision with its reason out."""

@@ -1,0 +1,37 @@
+"""How often to look: floors, and the moment of the next look (C4.1)."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cadence:
+    """A watch's interval in seconds, and whether it had to be raised to the floor."""
+
+    every_s: int
+    raised: bool
+
+
+def cadence(*, asked_s: int | None, default_s: int, floor_s: int) -> Cadence:
+    """Return the interval to use; one below the floor is raised to it (C4.1)."""
+    wanted_s = default_s if asked_s is None else asked_s
+    return Cadence(
+        every_s=max(wanted_s, floor_s),
+        raised=asked_s is not None and asked_s < floor_s,
+    )
+
+
+def next_look(
+    *, now_s: float, every_s: float, deadline_s: float, start_due_s: float | None
+) -> float:
+    """Return when to look next: an interval from now, never past what falls due.
+
+    The instants are seconds of `Clock.boot`.
+
+    Args:
+        now_s: the instant of the look just taken.
+        every_s: the watch's interval.
+        deadline_s: the last look is taken at the deadline itself (C3.7).
+        start_due_s: when work that was never seen is overdue, if that is awaited.
+    """
+    due_s = min(now_s + every_s, deadline_s)
+    return due_s if start_due_s is None else min(due_s, start_due_s)

@@ -1,0 +1,115 @@
+"""Who holds a lock, read from what its file says (C3.8)."""
+
+import json
+import re
+from dataclasses import dataclass
+
+from policies.target import MAX_PID
+
+_PLAIN = re.compile(r"\s*([0-9]{1,7})\s*\n\s*(\S+)\s*")
+_FIELD = re.compile(r"([A-Za-z_-]+)\s*:\s*(.*)")
+CONTENT_LIMIT = 65536
+"""Bytes of a lock file that are read; a holder entry stands at its start."""
+
+_LONGEST_VALUE = 4096  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Whoever a lock file names; any part may be missing."""
+
+    session: str | None = None
+    host: str | None = None
+    pid: int | None = None
+    since: str | None = None
+    paths: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Say whether anything at all is known."""
+        return self != Holder()
+
+
+def parse_holder(content: bytes) -> Holder:
+    """Return the holder that a lock file names; an empty one where it names none.
+
+    Front matter, one JSON object, or the two lines `PID` and `host` of older tools.
+    Nothing in the file is trusted: whatever is odd counts as not said.
+    """
+    text = content[:CONTENT_LIMIT].decode("utf-8", "replace").lstrip("\ufeff")
+    stripped = text.lstrip()
+    if stripped.startswith("{"):
+        return _from_json(stripped)
+    if stripped.startswith("---"):
+        return _from_front_matter(stripped)
+    plain = _PLAIN.fullmatch(text)
+    if plain:
+        return Holder(pid=_pid(plain[1]), host=plain[2])
+    return Holder()
+
+
+def same_host(named: str | None, here: str) -> bool:
+    """Say whether a lock names this very host; one that names none does not."""
+    return named is not None and named.casefold() == here.casefold()
+
+
+def _from_json(text: str) -> Holder:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return Holder()
+    return _from_fields(data) if isinstance(data, dict) else Holder()
+
+
+def _from_front_matter(text: str) -> Holder:
+    """Read the few fields by hand: YAML's own parser is no match for such files."""
+    fields: dict[str, object] = {}
+    name = ""
+    for line in text.splitlines()[1:]:
+        item = line.strip()
+        if item == "---":
+            return _from_fields(fields)
+        match = _FIELD.fullmatch(item)
+        listed = fields.get(name)
+        if item.startswith("- ") and isinstance(listed, list):
+            listed.append(_unquote(item[2:]))
+        elif match:
+            name, value = match[1].lower(), match[2].strip()
+            if value.startswith("[") and value.endswith("]"):
+                fields[name] = [_unquote(part) for part in value[1:-1].split(",")]
+            else:
+                fields[name] = _unquote(value) if value else []
+    return Holder()
+
+
+def _unquote(value: str) -> str:
+    value = value.strip()
+    if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
+        return value[1:-1]
+    return value
+
+
+def _from_fields(fields: dict[str, object]) -> Holder:
+    paths = fields.get("paths")
+    if isinstance(paths, str):
+        paths = [paths]
+    return Holder(
+        session=_text(fields.get("session")),
+        host=_text(fields.get("host")),
+        pid=_pid(fields.get("pid")),
+        since=_text(fields.get("since")),
+        paths=tuple(path for path in paths if isinstance(path, str) and path)
+        if isinstance(paths, list)
+        else (),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value[:_LONGEST_VALUE] if isinstance(value, str) and value else None
+
+
+def _pid(value: object) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value[:8])
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_PID:
+        return value
+    return None

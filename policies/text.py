@@ -1,0 +1,48 @@
+"""Foreign text made fit for a line, a ping, a page or a terminal (C2.4)."""
+
+import unicodedata
+
+CUT_MARK = "…(cortado)"
+"""Stands at the end of a text that was cut, in every language."""
+
+# Joiners shape emoji and several scripts and move nothing on a terminal.
+_HARMLESS_FORMATS = frozenset("\u200c\u200d")
+_UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8: PEP 383
+        return f"\\x{code - 0xDC00:02x}"
+    if code <= 0xFF:
+        return _NAMED.get(char, f"\\x{code:02x}")
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def clean(text: str, limit: int | None = None) -> str:
+    r"""Return `text` with whatever could steer a reader's terminal shown escaped.
+
+    Control characters (C0, DEL, C1), bidirectional overrides, line and paragraph
+    separators and bytes that were no UTF-8 come out as `\\xNN` or `\\uNNNN`; the
+    result always encodes to UTF-8.
+
+    Args:
+        text: anything, from anywhere.
+        limit: at most so many characters, `CUT_MARK` included; at least its length.
+    """
+    shown = text if limit is None else text[: limit + 1]
+    if not shown.isascii() or not shown.isprintable():
+        shown = "".join(
+            _escape(char)
+            if unicodedata.category(char) in _UNSAFE_CATEGORIES
+            and char not in _HARMLESS_FORMATS
+            else char
+            for char in shown
+        )
+    return shown if limit is None else cut(shown, limit)
+
+
+def cut(text: str, limit: int) -> str:
+    """Return at most `limit` characters, ending in `CUT_MARK` when it was cut."""
+    return text if len(text) <= limit else text[: limit - len(CUT_MARK)] + CUT_MARK

@@ -1,0 +1,26 @@
+"""The errors of this package.
+
+WatcherError
+  UsageError       exit 2: a wrong call, or a condition that cannot be watched
+    ConfigError    exit 2: a setting that must be mended
+  StoppedError     ended by a signal
+"""
+
+from policies.wording import Phrase
+
+
+class WatcherError(Exception):
+    """Any error that koder-monitor tells a person, in that person's language."""
+
+    def __init__(self, phrase: Phrase) -> None:
+        """Keep the sentence that says what to do."""
+        super().__init__(phrase)
+        self.phrase = phrase
+
+
+class UsageError(WatcherError):
+    """The call cannot be carried out as it stands."""
+
+
+class ConfigError(UsageError):
+    """The configuration cannot be used as it stands."""

@@ -1,0 +1,219 @@
+"""Where the system can tell at once: events that say "look now" (C4.2).
+
+A hint never decides anything. It shortens the wait; the timer stays the truth, so a
+system without events, or one that loses them, costs time and nothing else.
+"""
+
+import asyncio
+import contextlib
+import errno
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from policies.wording import Phrase, phrase
+from watcher.conditions import DirectoryHint, Hint, ReadableHint
+from watcher.offload import HungError, Worker
+
+if TYPE_CHECKING:
+    from inotify_simple import INotify
+
+_ADD_LIMIT_S = 2.0  # adding a watch looks the path up, which may hang like any look
+
+
+class Hints(Protocol):
+    """What wakes a watch before its next look is due."""
+
+    async def follow(self, watch_id: str, wanted: Sequence[Hint]) -> bool:
+        """Wake a watch on these from now on; say whether any of them is new."""
+        ...
+
+    def drop(self, watch_id: str) -> None:
+        """Wake it no more."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back."""
+        ...
+
+
+class NoHints:
+    """Polling alone."""
+
+    async def follow(self, watch_id: str, wanted: Sequence[Hint]) -> bool:  # noqa: ARG002
+        """Nothing will wake it."""
+        return False
+
+    def drop(self, watch_id: str) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class SystemHints:
+    """inotify(7) for directories, the event loop for descriptors."""
+
+    def __init__(
+        self, wake: Callable[[str], None], degraded: Callable[[Phrase], None]
+    ) -> None:
+        """Call `wake` with a watch's id when something happened to what it follows.
+
+        Args:
+            wake: may be called for nothing.
+            degraded: told once, when file events are not to be had.
+        """
+        self._wake = wake
+        self._degraded = degraded
+        self._worker = Worker("hints")
+        self._inotify: INotify | None = None
+        self._usable = sys.platform == "linux"
+        self._names: dict[int, dict[str, set[str]]] = {}
+        self._numbers: dict[str, int] = {}
+        self._fds: dict[int, str] = {}
+
+    async def follow(self, watch_id: str, wanted: Sequence[Hint]) -> bool:
+        """Follow directories and descriptors; those followed already stay."""
+        fresh = False
+        for hint in wanted:
+            if isinstance(hint, ReadableHint):
+                fresh |= self._follow_fd(watch_id, hint.fd)
+            else:
+                fresh |= await self._follow_directory(watch_id, hint)
+        return fresh
+
+    def drop(self, watch_id: str) -> None:
+        """Forget a watch; a directory that nobody follows any more is let go."""
+        for fd in [fd for fd, owner in self._fds.items() if owner == watch_id]:
+            self._forget_fd(fd)
+        for directory, number in list(self._numbers.items()):
+            names = self._names[number]
+            for name in [name for name, ids in names.items() if watch_id in ids]:
+                names[name].discard(watch_id)
+                if not names[name]:
+                    del names[name]
+            if not names:
+                self._forget_directory(directory, number)
+
+    def close(self) -> None:
+        """Close inotify and leave the event loop."""
+        for fd in list(self._fds):
+            self._forget_fd(fd)
+        if self._inotify is not None:
+            asyncio.get_running_loop().remove_reader(self._inotify.fileno())
+            self._inotify.close()
+            self._inotify = None
+        self._worker.close()
+
+    def _follow_fd(self, watch_id: str, fd: int) -> bool:
+        if fd in self._fds:
+            return False
+        asyncio.get_running_loop().add_reader(fd, self._readable, fd)
+        self._fds[fd] = watch_id
+        return True
+
+    def _readable(self, fd: int) -> None:
+        owner = self._fds.get(fd)
+        self._forget_fd(fd)  # it stays readable: once is enough
+        if owner is not None:
+            self._wake(owner)
+
+    def _forget_fd(self, fd: int) -> None:
+        asyncio.get_running_loop().remove_reader(fd)
+        self._fds.pop(fd, None)
+
+    async def _follow_directory(self, watch_id: str, hint: DirectoryHint) -> bool:
+        number = self._numbers.get(hint.directory)
+        if number is None:
+            number = await self._add(hint.directory)
+            if number is None:
+                return False
+        ids = self._names.setdefault(number, {}).setdefault(hint.name, set())
+        fresh = watch_id not in ids
+        ids.add(watch_id)
+        return fresh
+
+    async def _add(self, directory: str) -> int | None:
+        """Watch a directory and return inotify's number for it, or None."""
+        if not self._usable:
+            return None
+        from inotify_simple import flags  # noqa: PLC0415 - after arming only
+
+        mask = (
+            flags.CREATE
+            | flags.DELETE
+            | flags.MOVED_FROM
+            | flags.MOVED_TO
+            | flags.DELETE_SELF
+            | flags.MOVE_SELF
+            | flags.ONLYDIR
+        )
+        try:
+            inotify = self._opened()
+            async with asyncio.timeout(_ADD_LIMIT_S):
+                number: int = await self._worker.call(
+                    lambda: inotify.add_watch(directory, mask)
+                )
+        except (TimeoutError, HungError):
+            return None
+        except OSError as error:
+            # Missing or forbidden directories may be followed later; no more instances
+            # or watches is final for this process.
+            if error.errno in {errno.ENOSPC, errno.EMFILE, errno.ENOSYS}:
+                self._usable = False
+                name = errno.errorcode[error.errno]
+                self._degraded(phrase("inotify_limit", error=name))
+            return None
+        self._numbers[directory] = number
+        self._names.setdefault(number, {})
+        return number
+
+    def _opened(self) -> "INotify":
+        if self._inotify is None:
+            from inotify_simple import INotify  # noqa: PLC0415 - after arming only
+
+            self._inotify = INotify(nonblocking=True)
+            asyncio.get_running_loop().add_reader(
+                self._inotify.fileno(), self._on_events
+            )
+        return self._inotify
+
+    def _on_events(self) -> None:
+        """Wake whoever follows what changed; after a lost event, everybody."""
+        from inotify_simple import flags  # noqa: PLC0415
+
+        if self._inotify is None:
+            return
+        for event in self._inotify.read(timeout=0):
+            if event.mask & flags.Q_OVERFLOW:
+                for names in list(self._names.values()):
+                    self._wake_all(names)
+                continue
+            names = self._names.get(event.wd, {})
+            if event.mask & flags.IGNORED:  # gone with its directory, or unmounted
+                self._forget_number(event.wd)
+                self._wake_all(names)
+            elif event.mask & (flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT):
+                self._wake_all(names)
+            else:
+                for watch_id in list(names.get(event.name, ())):
+                    self._wake(watch_id)
+
+    def _wake_all(self, names: dict[str, set[str]]) -> None:
+        for ids in list(names.values()):
+            for watch_id in list(ids):
+                self._wake(watch_id)
+
+    def _forget_number(self, number: int) -> None:
+        for directory in [d for d, n in self._numbers.items() if n == number]:
+            del self._numbers[directory]
+        self._names.pop(number, None)
+
+    def _forget_directory(self, directory: str, number: int) -> None:
+        del self._numbers[directory]
+        if number in self._numbers.values():
+            return  # another spelling of the same directory
+        self._names.pop(number, None)
+        if self._inotify is not None:
+            with contextlib.suppress(OSError):
+                self._inotify.rm_watch(number)
