@@ -14,9 +14,10 @@ MAX_PID = 4194304
 """The largest PID of any Linux: `PID_MAX_LIMIT` of its threads.h."""
 
 _SAYS_NOTHING = frozenset(
-    ("aguardando", "aguardar", "aguarde", "espera", "esperando", "esperar")
-    + ("teste", "testes", "testando", "rotulo", "rótulo")
-    + ("wait", "waiting", "test", "tests", "testing", "monitor", "watch", "label")
+    """
+    aguardando aguardar aguarde espera esperando esperar teste testes testando
+    wait waiting test tests testing monitor watch label rotulo rótulo
+    """.split()  # noqa: SIM905 - a list of words reads best as one
 )
 
 
