@@ -1,7 +1,6 @@
 """What every test starts from."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,7 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[None]:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Give each test an empty home and none of the operator's settings."""
     for name in list(os.environ):
         if name.startswith(_OURS) or name in {"TTL", "TZ"}:
@@ -31,4 +28,3 @@ def clean_environment(
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("TZ", "UTC")
-    yield
