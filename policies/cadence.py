@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+_ALIGNED_FROM_S = 10.0  # half a second either way is nothing to such an interval
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cadence:
@@ -33,5 +35,8 @@ def next_look(
         deadline_s: the last look is taken at the deadline itself (C3.7).
         start_due_s: when work that was never seen is overdue, if that is awaited.
     """
-    due_s = min(now_s + every_s, deadline_s)
+    due_s = now_s + every_s
+    if every_s >= _ALIGNED_FROM_S:
+        due_s = float(round(due_s))  # watches armed at odd instants share a hand-over
+    due_s = min(due_s, deadline_s)
     return due_s if start_due_s is None else min(due_s, start_due_s)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from policies.target import MAX_PID
 
-_PLAIN = re.compile(r"\s*([0-9]{1,7})\s*\n\s*(\S+)\s*")
 _FIELD = re.compile(r"([A-Za-z_-]+)\s*:\s*(.*)")
+_DIGITS = re.compile(r"[0-9]{1,7}")
 CONTENT_LIMIT = 65536
 """Bytes of a lock file that are read; a holder entry stands at its start."""
 
@@ -23,6 +23,8 @@ class Holder:
     pid: int | None = None
     since: str | None = None
     paths: tuple[str, ...] = ()
+    monitor: str | None = None
+    """The waiter for whom koder-monitor took it (C5.5)."""
 
     def __bool__(self) -> bool:
         """Say whether anything at all is known."""
@@ -41,15 +43,21 @@ def parse_holder(content: bytes) -> Holder:
         return _from_json(stripped)
     if stripped.startswith("---"):
         return _from_front_matter(stripped)
-    plain = _PLAIN.fullmatch(text)
-    if plain:
-        return Holder(pid=_pid(plain[1]), host=plain[2])
-    return Holder()
+    return _from_two_lines(text)
 
 
 def same_host(named: str | None, here: str) -> bool:
     """Say whether a lock names this very host; one that names none does not."""
     return named is not None and named.casefold() == here.casefold()
+
+
+def _from_two_lines(text: str) -> Holder:
+    """Read by splitting: a pattern would go back and forth in a long blank file."""
+    lines = [words for line in text.splitlines() if (words := line.split())]
+    if [len(words) for words in lines] != [1, 1]:
+        return Holder()
+    pid = _pid(lines[0][0])
+    return Holder() if pid is None else Holder(pid=pid, host=lines[1][0])
 
 
 def _from_json(text: str) -> Holder:
@@ -100,6 +108,7 @@ def _from_fields(fields: dict[str, object]) -> Holder:
         paths=tuple(path for path in paths if isinstance(path, str) and path)
         if isinstance(paths, list)
         else (),
+        monitor=_text(fields.get("monitor")),
     )
 
 
@@ -108,8 +117,8 @@ def _text(value: object) -> str | None:
 
 
 def _pid(value: object) -> int | None:
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        value = int(value[:8])
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_PID:
         return value
     return None

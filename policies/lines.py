@@ -1,6 +1,7 @@
 """Outcome lines, the titles of their pings, and what they weigh (C2)."""
 
 from datetime import datetime, tzinfo
+from typing import assert_never
 
 from policies.duration import format_minutes
 from policies.model import Ending, Outcome, Result, Severity
@@ -36,6 +37,7 @@ def outcome_line(outcome: Outcome, lang: Lang, zone: tzinfo) -> str:
         zone: the local time zone of the command.
     """
     portuguese = lang is Lang.PT
+    what = subject(outcome) + _where(outcome, lang)
     match outcome.ending:
         case Ending.RELEASED:
             head, body = "✅ LIBERADO", _cleared(outcome, lang, zone)
@@ -45,15 +47,16 @@ def outcome_line(outcome: Outcome, lang: Lang, zone: tzinfo) -> str:
             head, body = "⏰ EXPIROU", _expired(outcome, lang)
         case Ending.REMOVED:
             why = outcome.reason.render(lang) if outcome.reason else ""
-            head, body = "🚫 REMOVIDO", f"{subject(outcome)} — {why}"
+            head, body = "🚫 REMOVIDO", f"{what} — {why}"
         case Ending.UNSEEN:
-            what = subject(outcome) + _where(outcome, lang)
             head = "❓ NÃO VISTO"
             body = (
                 f"nada casa com {what} — confira o padrão"
                 if portuguese
                 else f"nothing matches {what} — check the pattern"
             )
+        case _ as never:
+            assert_never(never)
     remarks = "".join(f" — {remark.render(lang)}" for remark in _remarks(outcome))
     return f"{head}: {body}{remarks}"
 
@@ -78,13 +81,15 @@ def title(outcome: Outcome, lang: Lang) -> str:
             return (
                 f"{what} não visto{where}" if portuguese else f"{what} not seen{where}"
             )
+        case _ as never:
+            assert_never(never)
 
 
 def severity(outcome: Outcome) -> Severity:
     """Return how urgent its ping is: an expiry warns, a bad end is an error (C6.2)."""
     if outcome.result in {Result.FAIL, Result.STALLED, Result.DIED}:
         return Severity.ERROR
-    if outcome.ending in {Ending.EXPIRED, Ending.UNSEEN}:
+    if outcome.ending is Ending.EXPIRED:
         return Severity.WARNING
     return Severity.INFO
 
@@ -128,16 +133,17 @@ def _activity(resume: str | None, lang: Lang) -> str:
 
 def _expired(outcome: Outcome, lang: Lang) -> str:
     portuguese = lang is Lang.PT
-    what = subject(outcome)
+    what, where = subject(outcome), _where(outcome, lang)
     after = format_minutes(outcome.ttl_s)
     if outcome.unknown_since is not None:
         state = _without_sight(outcome, lang)
     elif cleared_ending(outcome.target.kind) is Ending.RELEASED:
         state = (
-            f"ainda ativo após {after}" if portuguese else f"still held after {after}"
+            f"ainda ativo{where} após {after}"
+            if portuguese
+            else f"still held{where} after {after}"
         )
     else:
-        where = _where(outcome, lang)
         state = (
             f"ainda rodando{where} após {after}"
             if portuguese
@@ -158,9 +164,10 @@ def _without_sight(outcome: Outcome, lang: Lang) -> str:
     since = outcome.unknown_since or outcome.armed_at
     span = format_minutes((outcome.ended_at - since).total_seconds())
     reason = outcome.reason.render(lang) if outcome.reason else "?"
+    where = _where(outcome, lang)
     if lang is Lang.PT:
-        return f"sem leitura há {span} ({reason})"
-    return f"could not be seen for {span} ({reason})"
+        return f"sem leitura{where} há {span} ({reason})"
+    return f"could not be seen{where} for {span} ({reason})"
 
 
 def _remarks(outcome: Outcome) -> tuple[Phrase, ...]:

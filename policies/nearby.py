@@ -29,5 +29,11 @@ def near_names(wanted: str, present: Iterable[str]) -> list[str]:
     return [name for _, name in sorted(ranked)[:_MOST]]
 
 
+def same_but_form(wanted: str, present: Iterable[str]) -> list[str]:
+    """Return the names that differ from `wanted` in case or Unicode form only."""
+    folded = _fold(wanted)
+    return [name for name in present if name != wanted and _fold(name) == folded]
+
+
 def _fold(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold().removesuffix(".lock")

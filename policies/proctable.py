@@ -6,6 +6,7 @@ from dataclasses import dataclass
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of linux/sched.h
 _FINISHED = frozenset("ZXx")
 _PROGRAM = "koder-monitor"
+_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})  # python(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +86,15 @@ def is_watch(argv: tuple[str, ...]) -> bool:
         return True
     if not _base(argv[0]).startswith(("python", "pypy")):
         return False
-    if "-m" in argv[:-1] and argv[argv.index("-m") + 1] == "watcher":
-        return True
-    script = next((word for word in argv[1:] if not word.startswith("-")), "")
-    return _base(script) == _PROGRAM
+    words = iter(argv[1:])
+    for word in words:
+        if word == "-m":
+            return next(words, "") == "watcher"
+        if word in _WITH_VALUE:
+            next(words, "")
+        elif not word.startswith("-"):
+            return _base(word) == _PROGRAM
+    return False
 
 
 def own_side(rows: Mapping[int, Row], launchers: Collection[int]) -> set[int]:

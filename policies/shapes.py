@@ -5,9 +5,9 @@ from datetime import datetime, tzinfo
 
 from policies.delivery import idempotency_key
 from policies.lines import outcome_line, severity, title
-from policies.model import Json, Outcome, Ping
+from policies.model import Ending, Json, Observation, Outcome, Ping, Target
 from policies.text import clean
-from policies.wording import Lang
+from policies.wording import Lang, phrase
 
 
 def outcome_object(outcome: Outcome, lang: Lang, zone: tzinfo) -> dict[str, Json]:
@@ -17,7 +17,7 @@ def outcome_object(outcome: Outcome, lang: Lang, zone: tzinfo) -> dict[str, Json
         "result": outcome.result,
         "target": clean(outcome.target.text),
         "label": clean(outcome.label),
-        "host": outcome.target.host,
+        "host": _cleaned(outcome.target.host),
         "watch_id": outcome.watch_id,
         "armed_at": rfc3339(outcome.armed_at, zone),
         "ended_at": rfc3339(outcome.ended_at, zone),
@@ -34,7 +34,14 @@ def outcome_object(outcome: Outcome, lang: Lang, zone: tzinfo) -> dict[str, Json
 def outcome_ping(
     outcome: Outcome, lang: Lang, zone: tzinfo, *, waiter: int = 1
 ) -> Ping:
-    """Return the ping of an outcome, as its waiter number `waiter` is told it."""
+    """Return the ping of an outcome, as its waiter number `waiter` is told it.
+
+    Raises:
+        ValueError: for a removal: a person did it, nobody is pinged (C6.1, C9.3).
+    """
+    if outcome.ending is Ending.REMOVED:
+        msg = "a removal is told by no ping"
+        raise ValueError(msg)
     return Ping(
         idempotency_key=idempotency_key(outcome.watch_id, waiter, outcome.ending),
         title=title(outcome, lang),
@@ -46,7 +53,7 @@ def outcome_ping(
             "kind": outcome.target.kind,
             "target": clean(outcome.target.text),
             "label": clean(outcome.label),
-            "host": outcome.target.host,
+            "host": _cleaned(outcome.target.host),
             "state": outcome.ending,
             "result": outcome.result,
             "armed_at": rfc3339(outcome.armed_at, zone),
@@ -57,6 +64,21 @@ def outcome_ping(
             "session": _cleaned(outcome.session),
         },
     )
+
+
+def check_object(
+    target: Target, seen: Observation, lang: Lang, zone: tzinfo
+) -> dict[str, Json]:
+    """Return the object of `check --json` (appendix)."""
+    reason = seen.reason or phrase("seen_by", means=str(seen.evidence.get("means")))
+    return {
+        "target": clean(target.text),
+        "observation": seen.sight,
+        "result": seen.result,
+        "detail": reason.render(lang),
+        "evidence": _cleaned(seen.evidence),
+        "at": rfc3339(seen.at, zone),
+    }
 
 
 def rfc3339(at: datetime, zone: tzinfo) -> str:

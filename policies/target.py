@@ -13,6 +13,7 @@ _LONGEST_PATH = 4095  # bytes, PATH_MAX less its end
 MAX_PID = 4194304
 """The largest PID of any Linux: `PID_MAX_LIMIT` of its threads.h."""
 
+_OUTSIDE_WORDS = re.compile(r"^[\s.…!?_:-]+|[\s.…!?_:-]+$")
 _SAYS_NOTHING = frozenset(
     """
     aguardando aguardar aguarde espera esperando esperar teste testes testando
@@ -33,7 +34,7 @@ def is_session(text: str) -> bool:
 
 def says_nothing(label: str) -> bool:
     """Say whether a label is too generic to tell one watch from another (C2.4)."""
-    return label.strip(" \t\n.…!?-_:").casefold() in _SAYS_NOTHING | {""}
+    return _OUTSIDE_WORDS.sub("", label).casefold() in _SAYS_NOTHING | {""}
 
 
 def lock_file(slug: str) -> str:
@@ -49,7 +50,10 @@ def slug_of(name: str) -> str | None:
 
 def is_possible_path(path: str) -> bool:
     """Say whether a file of this path could exist at all."""
-    raw = path.encode("utf-8", "surrogateescape")
+    try:
+        raw = path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
     return (
         0 < len(raw) <= _LONGEST_PATH
         and b"\0" not in raw
@@ -88,7 +92,7 @@ def lock_target(path: str, lock_dir: str | None) -> Target:
         lock_dir: absolute; a lock file in it is named by its slug.
     """
     directory, _, name = path.rpartition("/")
-    slug = slug_of(name) if directory == lock_dir else None
+    slug = slug_of(name) if (directory or "/") == lock_dir else None
     return Target(
         kind="lock",
         text=shlex.join(["lock", slug or path]),
@@ -113,12 +117,21 @@ def pidfile_target(path: str) -> Target:
 def match_target(text: str) -> Target:
     """Return the target of literal text of a command line."""
     return Target(
-        kind="process", text=shlex.join(["process", "--match", text]), label=text
+        kind="process",
+        text=shlex.join(["process", *_option("--match", text)]),
+        label=text,
     )
 
 
 def regex_target(regex: str) -> Target:
     """Return the target of a regular expression over command lines."""
     return Target(
-        kind="process", text=shlex.join(["process", "--regex", regex]), label=regex
+        kind="process",
+        text=shlex.join(["process", *_option("--regex", regex)]),
+        label=regex,
     )
+
+
+def _option(name: str, value: str) -> list[str]:
+    """Return an option's words: a value that looks like an option is tied to it."""
+    return [f"{name}={value}"] if value.startswith("-") else [name, value]

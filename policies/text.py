@@ -1,5 +1,6 @@
 """Foreign text made fit for a line, a ping, a page or a terminal (C2.4)."""
 
+import re
 import unicodedata
 
 CUT_MARK = "…(cortado)"
@@ -8,6 +9,7 @@ CUT_MARK = "…(cortado)"
 # Joiners shape emoji and several scripts and move nothing on a terminal.
 _HARMLESS_FORMATS = frozenset("\u200c\u200d")
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_RAW_BYTES = re.compile("[\udc80-\udcff]+")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -31,8 +33,8 @@ def clean(text: str, limit: int | None = None) -> str:
         text: anything, from anywhere.
         limit: at most so many characters, `CUT_MARK` included; at least its length.
     """
-    shown = text if limit is None else text[: limit + 1]
-    if not shown.isascii() or not shown.isprintable():
+    shown = _decoded(text if limit is None else text[: limit + 1])
+    if not shown.isprintable():  # nor is any of the unsafe categories
         shown = "".join(
             _escape(char)
             if unicodedata.category(char) in _UNSAFE_CATEGORIES
@@ -41,6 +43,16 @@ def clean(text: str, limit: int | None = None) -> str:
             for char in shown
         )
     return shown if limit is None else cut(shown, limit)
+
+
+def _decoded(text: str) -> str:
+    """Read bytes that a locale without UTF-8 could not, where they are UTF-8."""
+    return _RAW_BYTES.sub(
+        lambda run: (
+            run[0].encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+        ),
+        text,
+    )
 
 
 def cut(text: str, limit: int) -> str:

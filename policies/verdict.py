@@ -37,7 +37,8 @@ class Progress:
 
     Attributes:
         candidate_s: first look of an unbroken run of `released`.
-        unknown_s: first look of an unbroken run of `unknown`.
+        unknown_s: first look of an unbroken run that could not see; a look that found
+            nothing there yet could.
         ever_blocked: something other than `released` was seen at least once.
         ever_seen: what the target names was there at least once.
     """
@@ -95,11 +96,12 @@ def decide(
 def _keep(progress: Progress, observation: Observation, now_s: float) -> Progress:
     released = observation.sight is Sight.RELEASED
     unknown = observation.sight is Sight.UNKNOWN
+    blind_now = unknown and not observation.absent
     candidate, blind = progress.candidate_s, progress.unknown_s
     return replace(
         progress,
         candidate_s=(now_s if candidate is None else candidate) if released else None,
-        unknown_s=(now_s if blind is None else blind) if unknown else None,
+        unknown_s=(now_s if blind is None else blind) if blind_now else None,
         ever_blocked=progress.ever_blocked or not released,
-        ever_seen=progress.ever_seen or not observation.absent,
+        ever_seen=progress.ever_seen or not unknown,
     )
