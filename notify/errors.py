@@ -12,7 +12,25 @@ class NotifyError(Exception):
 
 
 class DeliveryError(NotifyError):
-    """Not delivered this time."""
+    """Not delivered this time, as far as is known."""
+
+    def __init__(
+        self,
+        said: str = "",
+        *,
+        retry_after_s: float | None = None,
+        unknown: bool = False,
+    ) -> None:
+        """Keep what happened.
+
+        Args:
+            said: what a person may read of it.
+            retry_after_s: seconds that the server asks to be left alone, if it does.
+            unknown: the request may have arrived, only its answer was lost.
+        """
+        super().__init__(said)
+        self.retry_after_s = retry_after_s
+        self.unknown = unknown
 
 
 class PermanentDeliveryError(DeliveryError):

@@ -3,16 +3,23 @@
 import asyncio
 import ipaddress
 import json
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from notify.errors import DeliveryError, PermanentDeliveryError
+from notify.lookup import LookupThreads
+from notify.secret import Secret
 from policies.delivery import (
     FIELD_LIMIT,
     MESSAGE_LIMIT,
     Answer,
     classify,
     excerpt,
+    http_date,
+    retry_after,
 )
 from policies.model import Json, Ping
 from policies.text import clean
@@ -28,22 +35,6 @@ ATTEMPT_LIMIT_S = 5.0
 _BODY_LIMIT = 8192  # bytes of an answer that are read at all
 
 
-class Secret:
-    """The key of a service; its repr shows nothing."""
-
-    def __init__(self, value: str) -> None:
-        """Keep the key."""
-        self._value = value
-
-    def reveal(self) -> str:
-        """Return the key, for a request's header only."""
-        return self._value
-
-    def __repr__(self) -> str:
-        """Hide the key from every log and traceback."""
-        return "***"
-
-
 class KoderChannel:
     """One koder-notify server."""
 
@@ -56,6 +47,7 @@ class KoderChannel:
         channel: str,
         user_agent: str,
         limit_s: float = ATTEMPT_LIMIT_S,
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         """Send to `url`.
 
@@ -66,6 +58,7 @@ class KoderChannel:
             channel: the operator's channel on that server.
             user_agent: name and version of the product.
             limit_s: seconds for one attempt.
+            now: the time, for a Retry-After that is a date in an answer without one.
         """
         self._url = url
         self._key = key
@@ -73,63 +66,104 @@ class KoderChannel:
         self._channel = channel
         self._user_agent = user_agent
         self._limit_s = limit_s
+        self._now = now
 
     async def send(self, ping: Ping) -> None:
         """Make one attempt; redirects are not followed, or the key would go along.
 
         Raises:
-            DeliveryError: connect error, timeout, 408, 425, 429 or 5xx.
+            DeliveryError: no answer at all, 408, 425, 429 or 5xx.
             PermanentDeliveryError: any other answer but 2xx.
         """
+        asyncio.get_running_loop().set_default_executor(LookupThreads())
+        phase = _Phase()
+        status, words = await self._attempt(ping, phase)
+        # Raised out here: an exception of the transport, which may hold the request's
+        # headers, is not even the context of these.
+        if status is None:
+            raise DeliveryError(words, unknown=phase.sent)
+        said = f"HTTP {status} {words}".strip()
+        match classify(status):
+            case Answer.DELIVERED:
+                return
+            case Answer.TRY_LATER:
+                raise DeliveryError(said, retry_after_s=phase.retry_after_s)
+            case Answer.REFUSED:
+                raise PermanentDeliveryError(said)
+
+    async def _attempt(self, ping: Ping, phase: "_Phase") -> tuple[int | None, str]:
+        """Return the status of the answer, if there was one, and what is to be said.
+
+        Once there is a status it decides, whatever becomes of the rest of the answer.
+        """
+        status: int | None = None
+        failure, body = "", bytearray()
         try:
             async with (
-                asyncio.timeout(self._limit_s),
                 self._client() as client,
+                asyncio.timeout(self._limit_s),
                 client.stream(
                     "POST",
                     self._url,
                     content=self._body(ping),
                     headers=self._head(ping),
+                    extensions={"trace": phase.trace},
                 ) as response,
             ):
                 status = response.status_code
-                answer = classify(status)
-                words = ""
-                if answer is not Answer.DELIVERED:
-                    words = await self._words(response)
-        except TimeoutError:
-            msg = f"no answer within {self._limit_s:g} s"
-            raise DeliveryError(msg) from None
+                phase.retry_after_s = self._asked_s(response)
+                if classify(status) is not Answer.DELIVERED:
+                    await _read_into(body, response)
+        except (TimeoutError, _timeout()) as error:
+            failure = f"no answer within {self._limit_s:g} s"
+            phase.failed(error)
         except _foreign_errors() as error:
-            # Not chained: an exception of the transport may hold the request's headers.
-            said = excerpt(str(error), self._secret())
-            msg = f"{type(error).__name__}: {said}"
-            raise DeliveryError(msg) from None
-        if answer is Answer.DELIVERED:
-            return
-        kind = DeliveryError if answer is Answer.TRY_LATER else PermanentDeliveryError
-        raise kind(f"HTTP {status} {words}".strip())
+            failure = self._said(error)
+            phase.failed(error)
+        return status, failure if status is None else self._quoted(body)
+
+    def _asked_s(self, response: "httpx.Response") -> float | None:
+        """Return how long the server asks to be left alone, by its own clock."""
+        by = http_date(response.headers.get("Date", ""))
+        if by is None and self._now is not None:
+            by = self._now()
+        return retry_after(response.headers.get("Retry-After"), now=by)
 
     def _client(self) -> "httpx.AsyncClient":
+        """Return a client for one attempt.
+
+        Raises:
+            DeliveryError: variables of the environment make no sense.
+        """
         import httpx  # noqa: PLC0415
 
         parts = urlsplit(self._url)
         verify: ssl.SSLContext | bool = False
-        if parts.scheme == "https":
-            verify = httpx.create_ssl_context()
-        return httpx.AsyncClient(
-            verify=verify,
-            # Proxy variables are honoured, but never for loopback (C6.2).
-            trust_env=not is_loopback(parts.hostname or ""),
-            follow_redirects=False,
-            timeout=self._limit_s,
-        )
+        try:
+            if parts.scheme == "https":
+                verify = httpx.create_ssl_context()
+            return httpx.AsyncClient(
+                verify=verify,
+                # Proxy variables are honoured, but never for loopback (C6.2).
+                trust_env=not is_loopback(parts.hostname or ""),
+                follow_redirects=False,
+                # The limit of all stands around it; this one comes before it, since
+                # what is cancelled in a TLS handshake is left open by httpcore 1.0.
+                timeout=httpx.Timeout(None, connect=0.9 * self._limit_s),
+            )
+        except OSError as error:
+            problem = f"SSL_CERT_FILE or SSL_CERT_DIR cannot be used ({error.strerror})"
+        except (httpx.InvalidURL, ValueError) as error:
+            # Not what it says, which may be a piece of the proxy's password.
+            problem = f"the proxy variables cannot be used ({type(error).__name__})"
+        raise DeliveryError(problem)
 
     def _secret(self) -> str:
         return self._key.reveal() if self._key else ""
 
     def _head(self, ping: Ping) -> dict[str, str]:
         headers = {
+            "Accept-Encoding": "identity",  # an error's words are read as they come
             "Content-Type": "application/json; charset=utf-8",
             "Idempotency-Key": ping.idempotency_key,
             "User-Agent": self._user_agent,
@@ -142,10 +176,6 @@ class KoderChannel:
         return headers
 
     def _body(self, ping: Ping) -> bytes:
-        watch = {
-            name: clean(value, FIELD_LIMIT) if isinstance(value, str) else value
-            for name, value in (ping.watch or {}).items()
-        }
         request: dict[str, Json] = {
             "channel": self._channel,
             "title": clean(ping.title, FIELD_LIMIT),
@@ -154,22 +184,65 @@ class KoderChannel:
             "source": "koder-monitor",
             "idempotency_key": ping.idempotency_key,
             "occurred_at": ping.occurred_at.isoformat(),
-            "watch": watch,
+            "watch": _fit(ping.watch or {}),
         }
         return json.dumps(request, ensure_ascii=False).encode()
 
-    async def _words(self, response: "httpx.Response") -> str:
-        """Return a short excerpt of the answer; of a long one no more is read."""
-        body = b""
-        async for chunk in response.aiter_raw():
-            body += chunk
-            if len(body) >= _BODY_LIMIT:
-                break
+    def _quoted(self, body: bytearray) -> str:
+        """Return a short excerpt of an answer without the key that it may echo."""
         secret = self._secret()
         text = body[:_BODY_LIMIT].decode("utf-8", "replace")
         if secret and len(body) > _BODY_LIMIT:
-            text = text[: -len(secret)]  # it may be the start of the key
+            # The end may be the start of the key, at most in percent-encoding.
+            text = text[: -3 * len(secret)]
         return excerpt(text, secret)
+
+    def _said(self, error: Exception) -> str:
+        """Return what went wrong before there was a status."""
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        said = excerpt(str(error), self._secret())
+        return f"{type(error).__name__}: {said}".rstrip(": ")
+
+
+class _Phase:
+    """How far an attempt has come: what its failure means depends on it.
+
+    Attributes:
+        sent: the request may have reached the server.
+        retry_after_s: seconds that the server asked for, if it did.
+    """
+
+    def __init__(self) -> None:
+        self.sent = False
+        self.retry_after_s: float | None = None
+
+    async def trace(self, event: str, _info: object) -> None:
+        """Follow what httpcore does."""
+        self.sent = self.sent or event.endswith("send_request_headers.started")
+
+    def failed(self, error: Exception) -> None:
+        """Take into account what an error tells: no proxy that says no has sent it."""
+        import httpx  # noqa: PLC0415
+
+        late = httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError
+        late |= httpx.ReadTimeout | httpx.WriteTimeout
+        refused = isinstance(error, httpx.ProxyError)
+        self.sent = not refused and (self.sent or isinstance(error, late))
+
+
+async def _read_into(body: bytearray, response: "httpx.Response") -> None:
+    """Read an answer; of a long one no more than is looked at."""
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > _BODY_LIMIT:
+            return
+
+
+def _timeout() -> type[Exception]:
+    import httpx  # noqa: PLC0415
+
+    return httpx.TimeoutException
 
 
 def _foreign_errors() -> tuple[type[Exception], ...]:
@@ -184,15 +257,34 @@ def _foreign_errors() -> tuple[type[Exception], ...]:
         OSError,
         ValueError,
         ImportError,
+        OverflowError,
+        ExceptionGroup,
     )
 
 
+def _fit(value: Json) -> Json:
+    """Return what a request may hold of a value from anywhere."""
+    if isinstance(value, str):
+        return clean(value, FIELD_LIMIT)
+    if isinstance(value, Mapping):
+        return {clean(name, FIELD_LIMIT): _fit(item) for name, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_fit(item) for item in value]
+    return value
+
+
 def is_loopback(host: str) -> bool:
-    """Say whether a host of an address is this machine itself."""
+    """Say whether a host of an address is this machine itself, however written."""
     name = host.rstrip(".").casefold()
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
-        return ipaddress.ip_address(name.strip("[]")).is_loopback
-    except ValueError:
-        return False
+        # The resolver takes 127.1 and 0x7f000001 too: inet_aton(3).
+        address = ipaddress.ip_address(socket.inet_aton(name))
+    except OSError:
+        try:
+            address = ipaddress.ip_address(name.strip("[]"))
+        except ValueError:
+            return False
+    mapped = address.ipv4_mapped if address.version == 6 else None
+    return (mapped or address).is_loopback or (mapped or address).is_unspecified
