@@ -1,12 +1,21 @@
 """Real implementations of the product's protocols that a test can steer."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from notify.errors import DeliveryError
-from policies.model import Memory, Observation, Ping, Target
+from policies.model import Memory, Observation, Outcome, Ping, Sight, Target
+from policies.proctable import Row
+from policies.sight import unknown
+from policies.verdict import Rules
+from policies.wording import Phrase, phrase
 from watcher.conditions import Hint
+from watcher.engine import Listener, Watch
+
+_LIMIT_S = 20.0  # of what takes milliseconds
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -19,6 +28,8 @@ class FakeClock:
         self._boot = 1000.0
         self._awake = 1000.0
         self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
+        self.busy: Callable[[], bool] = lambda: False
+        """Says whether somebody is at work on a thread, for whom time waits."""
 
     def wall(self) -> datetime:
         return self._wall
@@ -52,17 +63,30 @@ class FakeClock:
             asleep: the machine is suspended: nobody wakes before the end.
         """
         end = self._boot + seconds
-        await settle()
+        await self.settle()
         while not asleep:
             due = sorted(at for at, future in self._sleepers if not future.done())
             if not due or due[0] > end:
                 break
             self._move(max(due[0], self._boot), awake=True)
             self._wake()
-            await settle()
+            await self.settle()
         self._move(end, awake=not asleep)
         self._wake()
-        await settle()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Let everything that can run without time passing do so, on threads too.
+
+        Raises:
+            AssertionError: somebody is still at work after a long while.
+        """
+        end_s = time.monotonic() + _LIMIT_S
+        idle = 0
+        while idle < 2:  # what came back last still has to be dealt with
+            assert time.monotonic() < end_s, "it does not come to rest"
+            await settle()
+            idle = 0 if self.busy() else idle + 1
 
     def _move(self, boot: float, *, awake: bool) -> None:
         passed = boot - self._boot
@@ -85,33 +109,169 @@ async def settle(turns: int = 20) -> None:
         await asyncio.sleep(0)
 
 
+async def until(look: Callable[[], object], *, limit_s: float = _LIMIT_S) -> None:
+    """Wait in real time until `look` returns something.
+
+    Raises:
+        AssertionError: it still does not after `limit_s` seconds.
+    """
+    end_s = time.monotonic() + limit_s
+    while not look():
+        assert time.monotonic() < end_s, f"not within {limit_s} s"
+        await asyncio.sleep(0.002)
+
+
+class FakeListener(Listener):
+    """Keeps what it was told; it may raise, or let a watch go on instead."""
+
+    def __init__(self) -> None:
+        self.waiting: list[str] = []
+        self.seen: list[tuple[str, Sight]] = []
+        self.notes: list[tuple[str, Phrase]] = []
+        self.outcomes: dict[str, Outcome] = {}
+        self.gone_on: list[Outcome] = []
+        self.rules: list[Rules] = []
+        """For the watches that end next: they go on by these instead."""
+        self.error: Exception | None = None
+
+    def armed(self, watch: Watch, observation: Observation) -> None:
+        assert watch.waiting
+        self.waiting.append(watch.id)
+
+    def saw(self, watch: Watch, observation: Observation) -> None:
+        self.seen.append((watch.id, observation.sight))
+
+    def noted(self, watch: Watch, note: Phrase) -> None:
+        self.notes.append((watch.id, note))
+
+    async def ended(self, watch: Watch, outcome: Outcome) -> Rules | None:
+        if self.error is not None:
+            raise self.error
+        assert watch.id not in self.outcomes, "no watch ends twice"
+        if self.rules:
+            self.gone_on.append(outcome)
+            return self.rules.pop(0)
+        self.outcomes[watch.id] = outcome
+        return None
+
+
+class FakeHints:
+    """Hints that a test gives; following them may take long or raise."""
+
+    def __init__(self) -> None:
+        self.followed: dict[str, list[Hint]] = {}
+        self.closed = False
+        self.fresh: list[bool] = []
+        self.error: Exception | None = None
+        self.hang: asyncio.Event | None = None
+
+    async def follow(self, watch_id: str, wanted: Sequence[Hint]) -> bool:
+        if self.hang is not None:
+            await self.hang.wait()
+        if self.error is not None:
+            raise self.error
+        self.followed[watch_id] = list(wanted)
+        return self.fresh.pop(0) if self.fresh else False
+
+    def drop(self, watch_id: str) -> None:
+        self.followed.pop(watch_id, None)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeTable:
+    """A process table that a test writes; reading one of its rows may hang."""
+
+    def __init__(self, *rows: Row) -> None:
+        self.table = {row.pid: row for row in rows}
+        self.boot = "boot-1"
+        self.hides = False
+        self.error: OSError | None = None
+        self.started: float | None = None
+        self.stuck: dict[int, threading.Event] = {}
+        self.reading = 0
+
+    def boot_id(self) -> str:
+        if self.error is not None:
+            raise self.error
+        return self.boot
+
+    def row(self, pid: int) -> Row | None:
+        if self.error is not None:
+            raise self.error
+        return self.table.get(pid)
+
+    def rows(self, skip: Collection[int]) -> dict[int, Row]:
+        for pid in self.table.keys() - set(skip):
+            if pid in self.stuck:
+                self.reading = pid
+                self.stuck[pid].wait()
+                self.reading = 0
+        return {pid: row for pid, row in self.table.items() if pid not in skip}
+
+    def hidden(self) -> bool:
+        return self.hides
+
+    def started_at(self, row: Row) -> float | None:
+        return self.started
+
+
 class FakeCondition:
-    """A condition that sees what a test says; a probe may also hang or raise."""
+    """A condition that sees what a test says; a look may also hang or raise."""
 
     settle = True
 
-    def __init__(self, target: Target, see: Callable[[], Observation]) -> None:
+    def __init__(
+        self, target: Target, see: Callable[[], Observation], group: str = "fake"
+    ) -> None:
         self.target = target
         self.see = see
+        self.group = group
         self.probes = 0
-        self.closed = False
+        """Whole looks so far."""
+        self.asked = 0
+        """Quick looks so far."""
+        self.same = False
+        """What a quick look says."""
+        self.threads: set[int] = set()
+        """On which looks were taken."""
+        self.closed: list[int] = []
+        """Each thread that closed it."""
         self.wanted: Sequence[Hint] = ()
-        self.hang: asyncio.Event | None = None
+        self.hang: threading.Event | None = None
+        self.hanging = ""
+        """The group on whose thread a look hangs."""
 
-    async def admit(self) -> None:
+    def joined(self, launcher: int) -> None:
         return
 
-    async def probe(self, memory: Memory) -> Observation:
+    def refusal(self) -> Phrase | None:
+        return None
+
+    def look(self, memory: Memory, at: datetime) -> Observation:
+        assert not self.closed, "looked at when closed"
         self.probes += 1
+        self.threads.add(threading.get_ident())
         if self.hang is not None:
-            await self.hang.wait()
+            self.hanging = self.group
+            self.hang.wait()
+            self.hanging = ""
         return self.see()
+
+    def unchanged(self, memory: Memory) -> bool:
+        self.asked += 1
+        return self.same
+
+    def hung(self, memory: Memory, at: datetime) -> Observation:
+        reason = phrase("hung", what=self.target.text)
+        return unknown(memory, at, reason, {"means": "fake", "hung": True})
 
     def hints(self) -> Sequence[Hint]:
         return self.wanted
 
     def close(self) -> None:
-        self.closed = True
+        self.closed.append(threading.get_ident())
 
 
 class FakeChannel:

@@ -1,6 +1,5 @@
 """The real clock: the only place that reads time or sleeps."""
 
-import asyncio
 import sys
 import time
 from datetime import UTC, datetime, tzinfo
@@ -39,6 +38,8 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         """Return when `boot` has advanced by `seconds`, noticing a suspend."""
+        import asyncio  # noqa: PLC0415 - most commands never sleep
+
         until = self.boot() + seconds
         while (left := until - self.boot()) > 0:  # noqa: ASYNC110 - this is that sleep
             await asyncio.sleep(min(left, _SLICE_S))

@@ -1,13 +1,15 @@
 """Looks, waits, and says how watches ended.
 
-One loop for any number of watches: it takes the looks that are due, each in a task with
-a limit of its own so that one that hangs holds no other up, and sleeps until the next
-is due or a hint says "look now".
+One engine for any number of watches. Those that are due are looked at in groups, one
+thread a group, so that ten thousand locks of a directory cost one hand-over and a
+directory that hangs holds no other up. A hint says "look now"; the clock is the truth.
 """
 
 import asyncio
+import heapq
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -15,22 +17,25 @@ from policies.cadence import next_look
 from policies.clock import Clock
 from policies.lines import cleared_ending
 from policies.model import Ending, Memory, Observation, Outcome, Sight
+from policies.sight import unknown
 from policies.verdict import Decision, Progress, Rules, Verdict, decide
 from policies.wording import Phrase, phrase
-from watcher.conditions import Condition
+from watcher.conditions import Condition, Hint
 from watcher.hints import Hints
+from watcher.offload import HungError, Worker
 
 _log = logging.getLogger(__name__)
 
 LOOK_LIMIT_S = 10.0
 """A look that takes longer has seen nothing."""
 
-_LAST_LOOK_LIMIT_S = 2.0  # at the deadline nobody should wait much longer
+_LAST_LOOK_LIMIT_S = 1.5  # at the deadline nobody should wait much longer
+_MOST_AT_ONCE = 512  # looks that one hand-over to a thread takes
 
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """One armed wait; `Rules` and `due_s` are in seconds of `Clock.boot`."""
+    """One armed wait; `Rules` and every `_s` instant are seconds of `Clock.boot`."""
 
     id: str
     condition: Condition
@@ -44,7 +49,9 @@ class Watch:
     session: str | None = None
     progress: Progress = field(default_factory=Progress)
     memory: Memory = field(default_factory=dict)
-    last: Observation | None = None
+    group: str = ""
+    blind: bool = False
+    """The latest look could not see it."""
     last_look_s: float = 0.0
     looks: int = 0
     unknown_s: float = 0.0
@@ -52,25 +59,40 @@ class Watch:
     looking: bool = False
     hinted: bool = False
     waiting: bool = False
-    """It was not clear at arming: the armed line has been due."""
-    told: set[str] = field(default_factory=set)
+    """It was not clear at arming."""
+    told: set[str] | None = None
 
 
 class Listener:
     """Is told what a person or a program should know. Every method may be left out."""
 
-    def armed(self, watch: Watch) -> None:
+    def armed(self, watch: Watch, observation: Observation) -> None:
         """It waits: the first look did not end it."""
+
+    def saw(self, watch: Watch, observation: Observation) -> None:
+        """A whole look was taken; a quick one that changed nothing is not told."""
 
     def noted(self, watch: Watch, note: Phrase) -> None:
         """Something that a person must know; each sentence once a watch."""
 
-    def ended(self, watch: Watch, outcome: Outcome) -> None:
-        """It ended; it is not looked at any more."""
+    async def ended(self, watch: Watch, outcome: Outcome) -> Rules | None:  # noqa: ARG002
+        """It ended; new rules let it go on instead, for those who wait longer."""
+        return None
+
+
+class _Group:
+    """The watches that share a thread, and those of them that are due."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.worker = Worker(f"look {name}")
+        self.due: list[Watch] = []
+        self.busy = False
+        self.size = 0
 
 
 class Engine:
-    """Hosts watches. Nothing in it knows signals, files or the network."""
+    """Hosts watches. Nothing in it knows signals, stores or the network."""
 
     def __init__(self, *, clock: Clock, listener: Listener) -> None:
         """Host nothing yet; `use_hints` may follow."""
@@ -78,163 +100,300 @@ class Engine:
         self._listener = listener
         self._hints: Hints | None = None
         self._watches: dict[str, Watch] = {}
+        self._groups: dict[str, _Group] = {}
+        self._due: list[tuple[float, str]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unfollowed: dict[str, Sequence[Hint]] = {}
+        self._following = False
         self._wake = asyncio.Event()
 
     def use_hints(self, hints: Hints) -> None:
-        """Let hints wake watches early."""
+        """Let hints wake watches early; they are closed with the engine."""
         self._hints = hints
 
     def arm(self, watch: Watch) -> None:
         """Host a watch from now on; its first look is due at once."""
-        watch.due_s = self._clock.boot()
         self._watches[watch.id] = watch
-        self._wake.set()
+        self._enter_group(watch)
+        self._set_due(watch, self._clock.boot())
+
+    def change_rules(self, watch_id: str, rules: Rules) -> None:
+        """Move the deadline of a watch, which is looked at anew at once."""
+        watch = self._watches.get(watch_id)
+        if watch is not None:
+            watch.rules = rules
+            self.look_now(watch_id)
 
     def look_now(self, watch_id: str) -> None:
-        """Take a hint: look at once, or again once the look under way is back."""
+        """Take a hint: look at once, or again once the look under way is back.
+
+        A release that must settle is not hurried: its second look has its own time.
+        """
         watch = self._watches.get(watch_id)
         if watch is None:
             return
-        if watch.looking:
-            watch.hinted = True
-        elif watch.progress.candidate_s is None:
-            watch.due_s = self._clock.boot()
-            self._wake.set()
+        watch.hinted = True
+        if not watch.looking and watch.progress.candidate_s is None:
+            self._set_due(watch, self._clock.boot())
 
     def drop(self, watch_id: str) -> None:
         """Stop hosting a watch."""
         watch = self._watches.pop(watch_id, None)
-        if watch is not None:
-            if self._hints is not None:
-                self._hints.drop(watch_id)
-            watch.condition.close()
+        if watch is None:
+            return
+        if self._hints is not None:
+            self._hints.drop(watch_id)
+        self._groups[watch.group].worker.later(watch.condition.close)
+        self._leave_group(watch)
+
+    def hosted(self) -> Sequence[Watch]:
+        """Return the watches hosted now."""
+        return list(self._watches.values())
+
+    def close(self) -> None:
+        """Stop all looks and let every watch go."""
+        for task in self._tasks:
+            task.cancel()
+        self._unfollowed.clear()
+        for watch_id in list(self._watches):
+            self.drop(watch_id)
+        if self._hints is not None:
+            self._hints.close()
+
+    def next_due_s(self) -> float | None:
+        """Return when the next look is due, None when none is."""
+        while self._due:
+            due_s, watch_id = self._due[0]
+            watch = self._watches.get(watch_id)
+            if watch is not None and not watch.looking and watch.due_s == due_s:
+                return due_s
+            heapq.heappop(self._due)  # dropped, or due at another time by now
+        return None
+
+    def step(self) -> None:
+        """Start all looks that are due; needs a running event loop."""
+        self._wake.clear()
+        now_s = self._clock.boot()
+        touched: set[str] = set()
+        while (due_s := self.next_due_s()) is not None and due_s <= now_s:
+            watch = self._watches[heapq.heappop(self._due)[1]]
+            watch.looking = True
+            self._groups[watch.group].due.append(watch)
+            touched.add(watch.group)
+        for name in touched:
+            self._look_at(self._groups[name])
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look until told to stop; what is still armed then is only let go."""
+        """Look until told to stop; then let go of what is still armed."""
         stopping = asyncio.create_task(stop.wait())
-        looks: set[asyncio.Task[None]] = set()
         try:
-            async with asyncio.TaskGroup() as group:
-                while not stop.is_set():
-                    self._wake.clear()
-                    for watch in self._due():
-                        watch.looking = True
-                        look = group.create_task(self._look(watch))
-                        looks.add(look)
-                        look.add_done_callback(looks.discard)
-                    await self._pause(stopping)
-                for look in looks:
-                    look.cancel()
+            while not stop.is_set():
+                self.step()
+                await self._pause(stopping)
         finally:
             stopping.cancel()
-            for watch_id in list(self._watches):
-                self.drop(watch_id)
+            self.close()
 
-    def _due(self) -> list[Watch]:
-        now_s = self._clock.boot()
-        return [
-            watch
-            for watch in self._watches.values()
-            if not watch.looking and watch.due_s <= now_s
-        ]
+    async def changed(self) -> None:
+        """Return when something became due earlier than it was, or may have."""
+        await self._wake.wait()
 
     async def _pause(self, stopping: "asyncio.Task[Literal[True]]") -> None:
-        """Wait for the next look that is due, a hint, or the end."""
         waits: list[asyncio.Task[object]] = [asyncio.ensure_future(self._wake.wait())]
-        due = [watch.due_s for watch in self._watches.values() if not watch.looking]
-        if due:
-            left_s = max(min(due) - self._clock.boot(), 0.0)
+        due_s = self.next_due_s()
+        if due_s is not None:
+            left_s = max(due_s - self._clock.boot(), 0.0)
             waits.append(asyncio.ensure_future(self._clock.sleep(left_s)))
         await asyncio.wait({*waits, stopping}, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
 
-    async def _look(self, watch: Watch) -> None:
-        """Take one look and do what follows from it.
+    def _enter_group(self, watch: Watch) -> None:
+        watch.group = watch.condition.group
+        if watch.group not in self._groups:
+            self._groups[watch.group] = _Group(watch.group)
+        self._groups[watch.group].size += 1
 
-        1. Probe, within a limit that never goes far past the deadline.
-        2. Count it and say what a person must know.
-        3. End the watch, or set its next look.
-        4. Follow the hints that this look brought; what changed before they were in
-           place is seen by one more look.
-        """
-        observation = await self._probe(watch)
-        now_s = self._clock.boot()
-        self._count(watch, observation, now_s)
-        decision = decide(watch.rules, watch.progress, observation, now_s=now_s)
-        watch.progress = decision.progress
-        watch.looking = False
-        if watch.id not in self._watches:
-            return
-        self._tell(watch, observation)
-        if decision.verdict is Verdict.WAIT:
-            await self._wait_on(watch, observation, now_s)
-        elif decision.verdict is Verdict.LOOK_AGAIN:
-            watch.due_s = now_s + decision.again_in_s
-        else:
-            outcome = self._outcome(watch, decision, observation, now_s)
-            self.drop(watch.id)
-            self._listener.ended(watch, outcome)
+    def _leave_group(self, watch: Watch) -> None:
+        group = self._groups[watch.group]
+        group.size -= 1
+        if not group.size:
+            del self._groups[watch.group]
+            group.worker.close()
+
+    def _set_due(self, watch: Watch, due_s: float) -> None:
+        watch.due_s = due_s
+        heapq.heappush(self._due, (due_s, watch.id))
         self._wake.set()
 
-    async def _probe(self, watch: Watch) -> Observation:
-        """Return what was seen; whatever goes wrong, it is unknown (C3.1)."""
-        left_s = watch.rules.deadline_s - self._clock.boot()
-        limit_s = max(min(left_s, LOOK_LIMIT_S), _LAST_LOOK_LIMIT_S)
+    def _look_at(self, group: _Group) -> None:
+        if group.busy or not group.due:
+            return
+        group.busy = True
+        self._begin(self._look(group))
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)  # which nobody else holds: it might be collected
+        task.add_done_callback(self._tasks.discard)
+
+    async def _look(self, group: _Group) -> None:
+        """Look at what is due in a group, until nothing is."""
+        try:
+            while group.due:
+                batch = [w for w in group.due[:_MOST_AT_ONCE] if self._hosts(w)]
+                del group.due[:_MOST_AT_ONCE]
+                if not batch:  # all were dropped meanwhile, and are closed
+                    continue
+                at = self._clock.wall()
+                seen = await self._take_looks(group, batch, at)
+                for watch, observation in zip(batch, seen, strict=True):
+                    try:
+                        await self._observed(watch, observation)
+                    except Exception:  # noqa: BLE001 - one must not stop another
+                        _log.exception("look.failed", extra={"watch_id": watch.id})
+                        self._try_again(watch)
+        finally:
+            group.busy = False
+
+    async def _take_looks(
+        self, group: _Group, batch: Sequence[Watch], at: datetime
+    ) -> Sequence[Observation | None]:
+        """Return what was seen, None for what is held as before (C3.1).
+
+        The limit never goes far past the nearest deadline; what hangs is unknown.
+        """
+        now_s = self._clock.boot()
+        deadline_s = min(watch.rules.deadline_s for watch in batch)
+        limit_s = max(min(deadline_s - now_s, LOOK_LIMIT_S), _LAST_LOOK_LIMIT_S)
+        quick = [_may_be_quick(watch, now_s) for watch in batch]
+        for watch in batch:
+            watch.hinted = False
         try:
             async with asyncio.timeout(limit_s):
-                return await watch.condition.probe(watch.memory)
-        except TimeoutError:
-            reason = phrase("hung", what=watch.condition.target.text)
-        except Exception as error:  # noqa: BLE001 - one watch must not stop another
-            _log.exception("probe.failed", extra={"watch_id": watch.id})
-            reason = phrase("probe_failed", error=f"{type(error).__name__}: {error}")
-        return Observation(
-            sight=Sight.UNKNOWN,
-            at=self._clock.wall(),
-            reason=reason,
-            memory=watch.memory,
-        )
+                return await group.worker.call(
+                    lambda: [
+                        _see(watch, at, quick=is_quick)
+                        for watch, is_quick in zip(batch, quick, strict=True)
+                    ]
+                )
+        except (TimeoutError, HungError):
+            return [_give_up(watch, at) for watch in batch]
 
-    def _count(self, watch: Watch, observation: Observation, now_s: float) -> None:
-        if _blind(watch.last):
-            watch.unknown_s += now_s - watch.last_look_s
+    def _hosts(self, watch: Watch) -> bool:
+        return self._watches.get(watch.id) is watch
+
+    def _try_again(self, watch: Watch) -> None:
+        """Set the next look of a watch whose last one could not be dealt with."""
+        now_s, deadline_s = self._clock.boot(), watch.rules.deadline_s
+        due_s = now_s + watch.every_s
+        self._set_due(watch, min(due_s, deadline_s) if deadline_s > now_s else due_s)
+
+    async def _observed(self, watch: Watch, observation: Observation | None) -> None:
+        """Do what follows from one look.
+
+        1. Count it and say what a person must know.
+        2. End the watch, or set its next look.
+        3. Follow the hints that this look brought; what changed before they were in
+           place is seen by one more look.
+        """
+        now_s = self._clock.boot()
+        watch.looking = False
+        if not self._hosts(watch):
+            return
+        if observation is None and now_s < watch.rules.deadline_s:
+            self._count(watch, now_s, blind=False)
+            self._wait_on(watch, now_s, overdue_s=None)
+            return
+        if observation is None:  # the deadline came meanwhile: it wants a whole look
+            watch.hinted = True
+            self._set_due(watch, now_s)
+            return
+        if watch.condition.group != watch.group:  # it gave up a thread that hangs
+            self._leave_group(watch)
+            self._enter_group(watch)
+        self._count(watch, now_s, blind=_is_blind(observation))
         watch.memory = observation.memory
-        watch.last = observation
+        decision = decide(watch.rules, watch.progress, observation, now_s=now_s)
+        watch.progress = decision.progress
+        self._tell(watch, observation)
+        self._listener.saw(watch, observation)
+        if decision.verdict is Verdict.WAIT:
+            self._wait(watch, observation, now_s)
+        elif decision.verdict is Verdict.LOOK_AGAIN:
+            self._set_due(watch, now_s + decision.again_in_s)
+        else:
+            await self._end(watch, self._outcome(watch, decision, observation, now_s))
+
+    async def _end(self, watch: Watch, outcome: Outcome) -> None:
+        rules = await self._listener.ended(watch, outcome)
+        if rules is None:
+            self.drop(watch.id)
+            return
+        watch.rules = rules
+        watch.progress = replace(watch.progress, candidate_s=None, ever_blocked=True)
+        self._set_due(watch, min(rules.deadline_s, self._clock.boot() + watch.every_s))
+
+    def _count(self, watch: Watch, now_s: float, *, blind: bool) -> None:
+        if watch.blind:
+            watch.unknown_s += now_s - watch.last_look_s
+        watch.blind = blind
         watch.last_look_s = now_s
         watch.looks += 1
 
     def _tell(self, watch: Watch, observation: Observation) -> None:
         """Say what a person must know, each sentence once a watch."""
         notes = list(observation.notes)
-        if _blind(observation) and observation.reason is not None:
+        if watch.blind and observation.reason is not None:
             label, reason = watch.condition.target.label, observation.reason
             notes.append(phrase("cannot_see", label=label, reason=reason))
         for note in notes:
+            watch.told = watch.told or set()
             if repr(note) not in watch.told:
                 watch.told.add(repr(note))
                 self._listener.noted(watch, note)
 
-    async def _wait_on(
-        self, watch: Watch, observation: Observation, now_s: float
-    ) -> None:
+    def _wait(self, watch: Watch, observation: Observation, now_s: float) -> None:
         overdue_s = None
         if observation.absent and not watch.progress.ever_seen:
             overdue_s = watch.rules.armed_s + watch.rules.start_within_s
-        watch.due_s = next_look(
+        if not watch.waiting:
+            watch.waiting = True
+            self._listener.armed(watch, observation)
+        self._wait_on(watch, now_s, overdue_s=overdue_s)
+        if self._hints is None or watch.blind:
+            return
+        self._unfollowed[watch.id] = watch.condition.hints()
+        if not self._following:
+            self._following = True
+            self._begin(self._follow(self._hints))
+
+    async def _follow(self, hints: Hints) -> None:
+        """Follow what looks brought; that may take long, which holds no look up."""
+        try:
+            while self._unfollowed:
+                watch_id = next(iter(self._unfollowed))
+                wanted = self._unfollowed.pop(watch_id)
+                try:
+                    fresh = await hints.follow(watch_id, wanted)
+                except Exception:  # noqa: BLE001 - one watch must not stop another
+                    _log.exception("hints.failed", extra={"watch_id": watch_id})
+                    fresh = False
+                if watch_id not in self._watches:  # dropped meanwhile
+                    hints.drop(watch_id)
+                elif fresh:
+                    self.look_now(watch_id)
+        finally:
+            self._following = False
+
+    def _wait_on(self, watch: Watch, now_s: float, *, overdue_s: float | None) -> None:
+        due_s = next_look(
             now_s=now_s,
             every_s=watch.every_s,
             deadline_s=watch.rules.deadline_s,
             start_due_s=overdue_s,
         )
-        if not watch.waiting:
-            watch.waiting = True
-            self._listener.armed(watch)
-        hinted, watch.hinted = watch.hinted, False
-        if self._hints is not None and not _blind(observation):
-            hinted |= await self._hints.follow(watch.id, watch.condition.hints())
-        if hinted:
-            watch.due_s = now_s
+        self._set_due(watch, now_s if watch.hinted else due_s)
 
     def _outcome(
         self, watch: Watch, decision: Decision, observation: Observation, now_s: float
@@ -243,7 +402,7 @@ class Engine:
         waited_s = now_s - watch.rules.armed_s
         awake_s = self._clock.awake() - watch.armed_awake_s
         unknown_since = None
-        if _blind(observation) and decision.progress.unknown_s is not None:
+        if watch.blind and decision.progress.unknown_s is not None:
             blind_s = now_s - decision.progress.unknown_s
             unknown_since = ended_at - timedelta(seconds=blind_s)
         return Outcome(
@@ -273,10 +432,43 @@ class Engine:
 _ENDINGS = {Verdict.EXPIRED: Ending.EXPIRED, Verdict.UNSEEN: Ending.UNSEEN}
 
 
-def _blind(observation: Observation | None) -> bool:
-    """Say whether a look could not see; nothing being there yet is no such look."""
+def _see(watch: Watch, at: datetime, *, quick: bool) -> Observation | None:
+    """Take one look on the group's thread; None when it is held as before."""
+    condition = watch.condition
+    try:
+        if quick and condition.unchanged(watch.memory):
+            return None
+        return condition.look(watch.memory, at)
+    except Exception as error:  # noqa: BLE001 - a fault of ours is no release
+        return _failed(watch, at, error)
+
+
+def _give_up(watch: Watch, at: datetime) -> Observation:
+    """Return what it means that a look did not come back."""
+    try:
+        return watch.condition.hung(watch.memory, at)
+    except Exception as error:  # noqa: BLE001 - nor a reason to stop looking
+        return _failed(watch, at, error)
+
+
+def _failed(watch: Watch, at: datetime, error: Exception) -> Observation:
+    _log.error("probe.failed", exc_info=error, extra={"watch_id": watch.id})
+    what = f"{type(error).__name__}: {error}"
+    reason = phrase("probe_failed", error=what)
+    return unknown(watch.memory, at, reason, {"means": "look", "error": what})
+
+
+def _may_be_quick(watch: Watch, now_s: float) -> bool:
+    """Say whether to ask only if anything changed: on the timer, while it is held."""
     return (
-        observation is not None
-        and observation.sight is Sight.UNKNOWN
-        and not observation.absent
+        watch.waiting
+        and not watch.hinted
+        and not watch.blind
+        and watch.progress.candidate_s is None
+        and now_s < watch.rules.deadline_s
     )
+
+
+def _is_blind(observation: Observation) -> bool:
+    """Say whether a look could not see; nothing being there yet is no such look."""
+    return observation.sight is Sight.UNKNOWN and not observation.absent

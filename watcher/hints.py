@@ -7,8 +7,9 @@ system without events, or one that loses them, costs time and nothing else.
 import asyncio
 import contextlib
 import errno
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from policies.wording import Phrase, phrase
@@ -25,7 +26,11 @@ class Hints(Protocol):
     """What wakes a watch before its next look is due."""
 
     async def follow(self, watch_id: str, wanted: Sequence[Hint]) -> bool:
-        """Wake a watch on these from now on; say whether any of them is new."""
+        """Wake a watch on these and no others from now on.
+
+        Returns:
+            Whether something may have happened before they were in place.
+        """
         ...
 
     def drop(self, watch_id: str) -> None:
@@ -66,71 +71,94 @@ class SystemHints:
         self._wake = wake
         self._degraded = degraded
         self._worker = Worker("hints")
+        self._adding = asyncio.Lock()
         self._inotify: INotify | None = None
         self._usable = sys.platform == "linux"
         self._names: dict[int, dict[str, set[str]]] = {}
         self._numbers: dict[str, int] = {}
-        self._fds: dict[int, str] = {}
+        self._followed: dict[str, set[tuple[int, str]]] = {}
+        self._fds: dict[str, dict[Hashable, int]] = {}
 
     async def follow(self, watch_id: str, wanted: Sequence[Hint]) -> bool:
         """Follow directories and descriptors; those followed already stay."""
+        self._follow_fds(watch_id, [h for h in wanted if isinstance(h, ReadableHint)])
         fresh = False
         for hint in wanted:
-            if isinstance(hint, ReadableHint):
-                fresh |= self._follow_fd(watch_id, hint.fd)
-            else:
+            if isinstance(hint, DirectoryHint):
                 fresh |= await self._follow_directory(watch_id, hint)
         return fresh
 
     def drop(self, watch_id: str) -> None:
         """Forget a watch; a directory that nobody follows any more is let go."""
-        for fd in [fd for fd, owner in self._fds.items() if owner == watch_id]:
-            self._forget_fd(fd)
-        for directory, number in list(self._numbers.items()):
-            names = self._names[number]
-            for name in [name for name, ids in names.items() if watch_id in ids]:
-                names[name].discard(watch_id)
-                if not names[name]:
-                    del names[name]
-            if not names:
-                self._forget_directory(directory, number)
+        self._follow_fds(watch_id, [])
+        for number, name in self._followed.pop(watch_id, ()):
+            names = self._names.get(number, {})
+            ids = names.get(name, set())
+            ids.discard(watch_id)
+            if not ids:
+                names.pop(name, None)
+            if not names and number in self._names:
+                self._forget_directory(number)
 
     def close(self) -> None:
         """Close inotify and leave the event loop."""
-        for fd in list(self._fds):
-            self._forget_fd(fd)
-        if self._inotify is not None:
-            asyncio.get_running_loop().remove_reader(self._inotify.fileno())
-            self._inotify.close()
-            self._inotify = None
-        self._worker.close()
+        for watch_id in list(self._fds):
+            self._follow_fds(watch_id, [])
+        inotify, self._inotify = self._inotify, None
+        if inotify is None:
+            self._worker.close(lambda: None)
+        else:
+            asyncio.get_running_loop().remove_reader(inotify.fileno())
+            self._worker.close(inotify.close)
 
-    def _follow_fd(self, watch_id: str, fd: int) -> bool:
-        if fd in self._fds:
-            return False
-        asyncio.get_running_loop().add_reader(fd, self._readable, fd)
-        self._fds[fd] = watch_id
-        return True
+    def _follow_fds(self, watch_id: str, wanted: Sequence[ReadableHint]) -> None:
+        """Follow copies: what the condition closes must not stay with the loop.
 
-    def _readable(self, fd: int) -> None:
-        owner = self._fds.get(fd)
-        self._forget_fd(fd)  # it stays readable: once is enough
-        if owner is not None:
-            self._wake(owner)
+        One that is readable now will say so at once, so none needs another look.
+        """
+        followed = self._fds.pop(watch_id, {})
+        for about in followed.keys() - {hint.about for hint in wanted}:
+            self._forget_fd(followed.pop(about))
+        for hint in wanted:
+            if hint.about not in followed:
+                copy = self._copy(watch_id, hint)
+                if copy is not None:
+                    followed[hint.about] = copy
+        if followed:
+            self._fds[watch_id] = followed
+
+    def _copy(self, watch_id: str, hint: ReadableHint) -> int | None:
+        loop = asyncio.get_running_loop()
+        try:
+            copy = os.dup(hint.fd)
+        except OSError:
+            return None  # closed meanwhile, or too many: the next look will do
+        try:
+            loop.add_reader(copy, self._readable, watch_id, copy)
+        except OSError:
+            os.close(copy)
+            return None
+        return copy
+
+    def _readable(self, watch_id: str, fd: int) -> None:
+        asyncio.get_running_loop().remove_reader(fd)  # it stays so: once is enough
+        self._wake(watch_id)
 
     def _forget_fd(self, fd: int) -> None:
         asyncio.get_running_loop().remove_reader(fd)
-        self._fds.pop(fd, None)
+        os.close(fd)
 
     async def _follow_directory(self, watch_id: str, hint: DirectoryHint) -> bool:
-        number = self._numbers.get(hint.directory)
-        if number is None:
-            number = await self._add(hint.directory)
+        async with self._adding:  # many may want the same one at the same time
+            number = self._numbers.get(hint.directory)
             if number is None:
-                return False
+                number = await self._add(hint.directory)
+        if number is None:
+            return False
         ids = self._names.setdefault(number, {}).setdefault(hint.name, set())
         fresh = watch_id not in ids
         ids.add(watch_id)
+        self._followed.setdefault(watch_id, set()).add((number, hint.name))
         return fresh
 
     async def _add(self, directory: str) -> int | None:
@@ -193,7 +221,10 @@ class SystemHints:
             if event.mask & flags.IGNORED:  # gone with its directory, or unmounted
                 self._forget_number(event.wd)
                 self._wake_all(names)
-            elif event.mask & (flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT):
+            elif event.mask & flags.MOVE_SELF:
+                self._forget_path(event.wd)  # another one may take its place
+                self._wake_all(names)
+            elif event.mask & (flags.DELETE_SELF | flags.UNMOUNT):
                 self._wake_all(names)
             else:
                 for watch_id in list(names.get(event.name, ())):
@@ -204,16 +235,16 @@ class SystemHints:
             for watch_id in list(ids):
                 self._wake(watch_id)
 
-    def _forget_number(self, number: int) -> None:
+    def _forget_path(self, number: int) -> None:
         for directory in [d for d, n in self._numbers.items() if n == number]:
             del self._numbers[directory]
+
+    def _forget_number(self, number: int) -> None:
+        self._forget_path(number)
         self._names.pop(number, None)
 
-    def _forget_directory(self, directory: str, number: int) -> None:
-        del self._numbers[directory]
-        if number in self._numbers.values():
-            return  # another spelling of the same directory
-        self._names.pop(number, None)
+    def _forget_directory(self, number: int) -> None:
+        self._forget_number(number)
         if self._inotify is not None:
             with contextlib.suppress(OSError):
                 self._inotify.rm_watch(number)

@@ -71,6 +71,10 @@ class ExitDescriptors:
         for identity in [held for held in self._held if held not in identities]:
             os.close(self._held.pop(identity))
 
-    def fds(self) -> list[int]:
-        """Return the descriptors held."""
-        return list(self._held.values())
+    def close(self) -> None:
+        """Close them all."""
+        self.keep_only([])
+
+    def fds(self) -> dict[Identity, int]:
+        """Return the descriptors held, by whose end they tell."""
+        return dict(self._held)

@@ -1,5 +1,7 @@
 """The process table of this machine: /proc on Linux, psutil elsewhere."""
 
+import errno
+import math
 import os
 import sys
 from collections.abc import Collection
@@ -80,6 +82,8 @@ class ProcFs:
             return self._with_command(self._stat(pid))
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             pass
+        finally:
+            self.reading = 0
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
@@ -102,7 +106,8 @@ class ProcFs:
                 continue
             except PermissionError:
                 table[pid] = _unseen_row(pid)
-        self.reading = 0
+            finally:
+                self.reading = 0
         return table
 
     def hidden(self) -> bool:
@@ -119,12 +124,16 @@ class ProcFs:
         return None
 
     def _stat(self, pid: int) -> Row:
-        return parse_stat(self._read(f"{pid}/stat").decode("utf-8", "surrogateescape"))
+        text = self._read(f"{pid}/stat").decode("utf-8", "surrogateescape")
+        try:
+            return parse_stat(text)
+        except ValueError as error:
+            raise OSError(errno.EIO, f"not the stat of a process: {error}") from error
 
     def _with_command(self, row: Row) -> Row:
         readable = True
         try:
-            raw = self._read(f"{row.pid}/cmdline")
+            raw = self._read(f"{row.pid}/cmdline", _COMMAND_LIMIT)
         except PermissionError:
             raw, readable = b"", False
         words = raw.rstrip(b"\0").decode("utf-8", "surrogateescape").split("\0")
@@ -139,15 +148,14 @@ class ProcFs:
             readable=readable,
         )
 
-    def _read(self, name: str) -> bytes:
+    def _read(self, name: str, limit: float = math.inf) -> bytes:
+        """Read a file, which the kernel gives piece by piece."""
         fd = os.open(f"{self._root}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            chunks: list[bytes] = []
-            size = 0
-            while size < _COMMAND_LIMIT and (chunk := os.read(fd, _COMMAND_LIMIT)):
-                chunks.append(chunk)
-                size += len(chunk)
-            return b"".join(chunks)
+            content = bytearray()
+            while len(content) < limit and (piece := os.read(fd, _COMMAND_LIMIT)):
+                content += piece
+            return bytes(content)
         finally:
             os.close(fd)
 
@@ -179,6 +187,10 @@ class PsutilTable:
             return self._row(self._psutil.Process(pid))
         except self._psutil.NoSuchProcess:
             return None
+        except self._psutil.AccessDenied:
+            return _unseen_row(pid)
+        finally:
+            self.reading = 0
 
     def rows(self, skip: Collection[int]) -> dict[int, Row]:
         """Return all processes of psutil's table."""
@@ -189,7 +201,6 @@ class PsutilTable:
             row = self.row(pid)
             if row is not None:
                 table[pid] = row
-        self.reading = 0
         return table
 
     def hidden(self) -> bool:

@@ -1,32 +1,96 @@
 """Processes: by PID, by pidfile, or by what their command lines say (C3.3)."""
 
-import asyncio
+import argparse
 import os
 import re
 import stat
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import cast
 
-from policies.clock import Clock
 from policies.model import Evidence, Json, Memory, Observation, Sight, Target
 from policies.proctable import Row, lineage, matching, own_side
 from policies.sight import absent, released, unknown
-from policies.target import MAX_PID
+from policies.target import (
+    MAX_PID,
+    absolute,
+    is_possible_path,
+    match_target,
+    pid_target,
+    pidfile_target,
+    regex_target,
+)
 from policies.wording import Phrase, phrase
-from watcher.conditions import Hint, ReadableHint
+from watcher.conditions import Condition, DirectoryHint, Hint, Place, ReadableHint
 from watcher.errors import UsageError
 from watcher.identity import ExitDescriptors, Identity
-from watcher.offload import HungError, Worker
-from watcher.procfs import UNKNOWN_START, ProcessTable
+from watcher.procfs import UNKNOWN_START, ProcessTable, process_table
 
-_SCAN_LIMIT_S = 4.0  # a scan takes milliseconds; a longer one hangs on some process
+_MOST_STUCK = 8  # threads that processes which cannot be read may cost us
 _REGEX_LIMIT_S = 0.5  # for one command line
 _PIDFILE_LIMIT = 64  # bytes
 _PIDFILE_SLACK_S = 2.0  # file times and boot time are rounded differently
 _SHOWN = 10  # matches that are listed on arming
-_WATCHED = 64  # matches that get a descriptor each
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what processes are named by."""
+    named = parser.add_mutually_exclusive_group(required=True)
+    named.add_argument("--pid", metavar="N", help="one process")
+    named.add_argument(
+        "--pidfile", metavar="FILE", help="the process whose PID a file holds"
+    )
+    named.add_argument(
+        "--match", metavar="TEXT", help="all whose command line holds this very text"
+    )
+    named.add_argument(
+        "--regex", metavar="RE", help="all whose command line a Python expression finds"
+    )
+
+
+def target_of(options: argparse.Namespace, place: Place) -> Target:
+    """Return the target of processes; an expression is compiled to check it."""
+    if options.pid is not None:
+        return pid_target(_pid(options.pid))
+    if options.pidfile is not None:
+        return pidfile_target(_pidfile(options.pidfile, place))
+    if options.match is not None:
+        _check_text(options.match)
+        return match_target(options.match)
+    _check_expression(options.regex)
+    return regex_target(options.regex)
+
+
+def build(options: argparse.Namespace, place: Place) -> "Condition":
+    """Return the condition of processes."""
+    target, table = target_of(options, place), process_table()
+    if options.pid is not None:
+        pid = _pid(options.pid)
+        return OneProcess(target, pid=pid, table=table, launcher=place.launcher)
+    if options.pidfile is not None:
+        path = _pidfile(options.pidfile, place)
+        return OneProcess(target, pidfile=path, table=table, launcher=place.launcher)
+    matches = (
+        literal(options.match)
+        if options.match is not None
+        else expression(options.regex)
+    )
+    return MatchingProcesses(target, matches, table=table, launcher=place.launcher)
+
+
+def _pid(text: str) -> int:
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_PID))
+    if not digits or not 0 < int(text) <= MAX_PID:
+        raise UsageError(phrase("bad_pid", pid=text))
+    return int(text)
+
+
+def _pidfile(text: str, place: Place) -> str:
+    if not is_possible_path(text):
+        raise UsageError(phrase("bad_path", name="--pidfile", path=text))
+    return absolute(text, place.cwd)
 
 
 class OneProcess:
@@ -40,79 +104,87 @@ class OneProcess:
         *,
         pid: int | None = None,
         pidfile: str | None = None,
-        awaits_start: bool = False,
         table: ProcessTable,
-        clock: Clock,
+        launcher: int,
     ) -> None:
         """Look for `pid`, or for the PID that `pidfile` holds by then."""
         self.target = target
         self._pid = pid
         self._pidfile = pidfile
-        self._awaits_start = awaits_start
         self._table = table
-        self._clock = clock
-        self._worker = Worker(f"look-{target.label}")
+        self._launcher = launcher
         self._exits = ExitDescriptors()
         self._written_at = 0.0
 
-    async def admit(self) -> None:
-        """Refuse the monitor's own PID and a pidfile that cannot mean its PID here."""
-        refusal = await self._on_thread(self._refusal)
-        if isinstance(refusal, Phrase):
-            raise UsageError(refusal)
+    @property
+    def group(self) -> str:
+        """PIDs never hang; a pidfile hangs with its directory."""
+        return self._pidfile.rpartition("/")[0] if self._pidfile else "pid"
 
-    async def probe(self, memory: Memory) -> Observation:
-        """Take one look at the process that the first look found."""
-        at = self._clock.wall()
-        seen = await self._on_thread(lambda: self._look(memory, at))
-        if isinstance(seen, Observation):
-            return seen
+    def joined(self, launcher: int) -> None:
+        """Whoever waits makes no difference."""
+
+    def refusal(self) -> Phrase | None:
+        """Refuse the monitor's own PID, and a pidfile that cannot mean its PID here."""
+        if self._pid is not None:
+            own = self._pid in {os.getpid(), self._launcher}
+            return phrase("own_pid", pid=self._pid) if own else None
+        try:
+            named = self._named_pid()
+            return None if isinstance(named, Phrase) else self._foreign(named)
+        except OSError:
+            return None  # the first look will say what is wrong
+
+    def unchanged(self, memory: Memory) -> bool:
+        """Say whether the descriptor on the process says that it still runs."""
+        bound = Identity.from_json(memory.get("identity"))
+        return bound is not None and self._exits.ended(bound) is False
+
+    def hung(self, memory: Memory, at: datetime) -> Observation:
+        """Say that /proc or the pidfile does not answer."""
         reason = phrase("hung", what=self.target.text)
-        return unknown(memory, at, reason, {"means": "/proc"})
+        return unknown(memory, at, reason, {"means": "/proc", "hung": True})
 
     def hints(self) -> Sequence[Hint]:
-        """Ask for the exit of the process."""
-        return [ReadableHint(fd) for fd in self._exits.fds()]
+        """Follow the exit of the process; of a pidfile, until then its directory."""
+        if self._pidfile and not self._exits.fds():
+            directory, _, name = self._pidfile.rpartition("/")
+            return [DirectoryHint(directory or "/", name)]
+        return _exit_hints(self._exits)
 
     def close(self) -> None:
-        """Give everything back."""
-        self._worker.close()
-        self._exits.keep_only([])
+        """Give the descriptor back."""
+        self._exits.close()
 
-    async def _on_thread(self, look: Callable[[], object]) -> object:
-        """Return what `look` returns, or None when it hangs."""
-        try:
-            return await self._worker.call(look)
-        except HungError:
-            return None
-
-    def _look(self, memory: Memory, at: datetime) -> Observation:
+    def look(self, memory: Memory, at: datetime) -> Observation:
+        """Find the process, or see whether the one found before has ended."""
         try:
             bound = Identity.from_json(memory.get("identity"))
-            return self._follow(bound, at) if bound else self._bind(at)
+            if bound is not None:
+                return self._follow(bound, at)
+            return self._bind(at, awaits_start=bool(memory.get("awaits_start")))
         except OSError as error:
             reason = phrase("probe_failed", error=str(error))
             return unknown(memory, at, reason, {"means": "/proc", "error": str(error)})
 
-    def _bind(self, at: datetime) -> Observation:
-        """Find the process for the first time and note who it is."""
+    def _bind(self, at: datetime, *, awaits_start: bool) -> Observation:
+        """Find the process for the first time and note who it is.
+
+        A dead PID in the file of work that has yet to begin is an old file.
+        """
         pid = self._pid
         if pid is None:
-            named = self._named_pid()
-            if isinstance(named, Phrase):
-                if named.key == "pidfile_missing":
-                    return absent(at, named)
-                return unknown({}, at, named, {"means": "pidfile"})
+            named = self._pid_now(at, awaits_start=awaits_start)
+            if isinstance(named, Observation):
+                return named
             pid = named
-            foreign = self._foreign(pid)
-            if foreign is not None:
-                return unknown({}, at, foreign, {"means": "pidfile", "pid": pid})
         row = self._table.row(pid)
         if row is None or row.finished:
-            if self._awaits_start:
-                return absent(at, phrase("nothing_matches"))
             state = "no such process" if row is None else f"state {row.state}"
-            return released(at, {"means": "/proc", "pid": pid, "seen": state}, {})
+            evidence: Evidence = {"means": "/proc", "pid": pid, "seen": state}
+            if awaits_start:
+                return _waits(absent(at, phrase("nothing_matches"), {}, evidence))
+            return released(at, evidence, {})
         identity = Identity(self._table.boot_id(), pid, row.start)
         self._exits.hold(identity, self._table)
         notes = [phrase("matched", pid=pid, command=row.command)]
@@ -147,15 +219,22 @@ class OneProcess:
             self._exits.hold(identity, self._table)
         return _running(at, identity, row, ())
 
-    def _refusal(self) -> Phrase | None:
-        if self._pid is not None:
-            own = self._pid == os.getpid()
-            return phrase("own_pid", pid=self._pid) if own else None
-        try:
-            named = self._named_pid()
-            return None if isinstance(named, Phrase) else self._foreign(named)
-        except OSError:
-            return None  # the first probe will say what is wrong
+    def _pid_now(self, at: datetime, *, awaits_start: bool) -> int | Observation:
+        """Return the pidfile's PID, or what it means that there is none to follow."""
+        named = self._named_pid()
+        evidence: dict[str, Json] = {"means": "pidfile", "path": self._pidfile}
+        if isinstance(named, Phrase):
+            if named.key != "pidfile_missing":
+                return unknown({}, at, named, evidence)
+            seen = absent(at, named, {}, {**evidence, "errno": "ENOENT"})
+            return _waits(seen) if awaits_start else seen
+        foreign = self._foreign(named)
+        if foreign is None:
+            return named
+        evidence["pid"] = named
+        if awaits_start:  # stale: what is awaited will write it anew
+            return _waits(absent(at, foreign, {}, evidence))
+        return unknown({}, at, foreign, evidence)
 
     def _named_pid(self) -> int | Phrase:
         """Return the PID that the pidfile holds, or why there is none."""
@@ -184,7 +263,7 @@ class OneProcess:
         is old, or was written in a container that counts its own PIDs.
         """
         path = self._pidfile or ""
-        if pid == os.getpid():
+        if pid in {os.getpid(), self._launcher}:
             return phrase("own_pidfile", pid=pid, path=path)
         row = self._table.row(pid)
         if row is None or row.start == UNKNOWN_START:
@@ -207,82 +286,102 @@ class MatchingProcesses:
         matches: Callable[[str], bool],
         *,
         table: ProcessTable,
-        clock: Clock,
         launcher: int,
     ) -> None:
         """Match command lines by `matches`.
 
         Args:
+            target: names the pattern.
+            matches: says of one command line whether it is meant.
+            table: where processes are looked up; of this condition alone.
             launcher: PID of the command that waits; it and its ancestors carry the
                 pattern on their own command lines and never match.
         """
         self.target = target
         self._matches = matches
         self._table = table
-        self._clock = clock
-        self._launcher = launcher
-        self._worker = Worker(f"scan-{target.label}")
-        self._stuck: dict[int, Worker] = {}
+        self._joining = {launcher}
+        self._known: set[Identity] = set()
+        self._stuck: set[int] = set()
         self._exits = ExitDescriptors()
 
-    async def admit(self) -> None:
-        """Every pattern that compiles can be watched."""
+    @property
+    def group(self) -> str:
+        """A scan may hang on a process; then the next one gets another thread."""
+        return f"{self.target.text} {len(self._stuck)}"
 
-    async def probe(self, memory: Memory) -> Observation:
-        """Scan the table; a process whose files block us is skipped and named."""
-        at = self._clock.wall()
-        self._stuck = {p: w for p, w in self._stuck.items() if w.busy}
-        skip = frozenset(self._stuck)
-        try:
-            async with asyncio.timeout(_SCAN_LIMIT_S):
-                return await self._worker.call(lambda: self._look(memory, at, skip))
-        except (TimeoutError, HungError):
-            pid = self._table.reading
-            if pid and pid not in self._stuck:
-                self._stuck[pid] = self._worker
-                self._worker = Worker(self.target.label)
-            reason = phrase("pids_stuck", pids=pid)
-            return unknown(memory, at, reason, {"means": "/proc", "stuck_pid": pid})
+    def joined(self, launcher: int) -> None:
+        """Leave out the new command and its ancestors too, from the next look on."""
+        self._joining.add(launcher)
+
+    def refusal(self) -> Phrase | None:
+        """Every pattern that compiles can be watched."""
+        return None
+
+    def unchanged(self, memory: Memory) -> bool:  # noqa: ARG002
+        """Say no: only a whole scan tells what runs."""
+        return False
+
+    def hung(self, memory: Memory, at: datetime) -> Observation:
+        """Leave the process out from now on whose files the scan hangs on; name it.
+
+        The scan that hangs keeps its descriptors: it may still be at work on them.
+        """
+        pid = self._table.reading
+        if not pid or len(self._stuck) >= _MOST_STUCK:
+            reason = phrase("hung", what=self.target.text)
+            return unknown(memory, at, reason, {"means": "/proc", "hung": True})
+        if pid not in self._stuck:
+            self._stuck.add(pid)
+            self._exits = ExitDescriptors()
+        reason = phrase("pids_stuck", pids=pid)
+        return unknown(memory, at, reason, {"means": "/proc", "stuck_pid": pid})
 
     def hints(self) -> Sequence[Hint]:
-        """Ask for the exits of what matched."""
-        return [ReadableHint(fd) for fd in self._exits.fds()]
+        """Follow the exits of what matched."""
+        return _exit_hints(self._exits)
 
     def close(self) -> None:
-        """Give everything back."""
-        for worker in (self._worker, *self._stuck.values()):
-            worker.close()
-        self._exits.keep_only([])
+        """Give the descriptors back."""
+        self._exits.close()
 
-    def _look(self, memory: Memory, at: datetime, skip: frozenset[int]) -> Observation:
+    def look(self, memory: Memory, at: datetime) -> Observation:
+        """Take the whole table and see what matches in it."""
         try:
-            return self._scan(memory, at, skip)
+            return self._scan(memory, at)
+        except TimeoutError:  # an OSError too: it must come first
+            reason = phrase("slow_regex", regex=self.target.label)
+            return unknown(memory, at, reason, {"means": "regex"})
         except OSError as error:
             reason = phrase("probe_failed", error=str(error))
             return unknown(memory, at, reason, {"means": "/proc", "error": str(error)})
-        except TimeoutError:
-            reason = phrase("slow_regex", regex=self.target.label)
-            return unknown(memory, at, reason, {"means": "regex"})
 
-    def _scan(self, memory: Memory, at: datetime, skip: frozenset[int]) -> Observation:
-        """Take the whole table and see what matches in it.
+    def _scan(self, memory: Memory, at: datetime) -> Observation:
+        """Say what matches.
 
         Nothing matching is an end only where something matched before and everything
         could be looked at.
         """
+        exits = self._exits  # if this scan hangs, later ones get others
         boot = self._table.boot_id()
+        skip = frozenset(self._stuck)
         rows = self._table.rows(skip)
         launchers = self._launchers(memory, boot, rows)
         own = own_side(rows, {identity.pid for identity in launchers})
         found = matching(rows, own, self._matches)
-        self._exits.keep_only([Identity(boot, row.pid, row.start) for row in found])
+        identities = [Identity(boot, row.pid, row.start) for row in found]
+        exits.keep_only(identities)
+        for identity in identities:
+            exits.hold(identity, self._table)
+        if exits is not self._exits:  # it came back late, and nobody else knows them
+            exits.close()
         kept: dict[str, Json] = {
             "launchers": [identity.as_json() for identity in launchers],
             "seen": memory.get("seen"),
         }
         if found:
-            return self._matched(kept, at, boot, found, first=not kept["seen"])
-        blind = self._blind_spot(rows, skip)
+            return _matched(kept, at, identities, found)
+        blind = self._blind_spot(rows, {*skip, *_between_commands(kept["seen"], rows)})
         evidence: Evidence = {
             "means": "/proc",
             "matches": 0,
@@ -295,65 +394,43 @@ class MatchingProcesses:
             return absent(at, phrase("nothing_matches"), kept, evidence)
         return released(at, evidence, kept)
 
-    def _matched(
-        self,
-        kept: dict[str, Json],
-        at: datetime,
-        boot: str,
-        found: Sequence[Row],
-        *,
-        first: bool,
-    ) -> Observation:
-        identities = [Identity(boot, row.pid, row.start) for row in found]
-        for identity in identities:
-            self._exits.hold(identity, self._table)
-        seen: Json = [
-            {**cast("dict[str, Json]", identity.as_json()), "command": row.command}
-            for identity, row in zip(identities[:_SHOWN], found, strict=False)
-        ]
-        kept["seen"] = seen
-        notes = tuple(
-            phrase("matched", pid=row.pid, command=row.command)
-            for row in found[:_SHOWN]
-        )
-        if len(found) > _SHOWN:
-            notes += (phrase("matched_more", count=len(found) - _SHOWN),)
-        return Observation(
-            sight=Sight.HELD,
-            at=at,
-            evidence={"means": "/proc", "matches": len(found), "seen": seen},
-            memory=kept,
-            notes=notes if first else (),
-        )
-
     def _launchers(
         self, memory: Memory, boot: str, rows: Mapping[int, Row]
     ) -> list[Identity]:
-        """Return who carries the pattern for us: fixed at the first look."""
-        known = memory.get("launchers")
-        if isinstance(known, list):
-            parsed = [Identity.from_json(item) for item in known]
-            return [
-                identity
-                for identity in parsed
-                if identity is not None
-                and identity.boot == boot
-                and identity.pid in rows
-                and rows[identity.pid].start == identity.start
-            ]
-        return [
-            Identity(boot, pid, rows[pid].start)
-            for pid in sorted(lineage(self._launcher, rows))
-        ]
+        """Return who carries the pattern for us: each noted when its command came.
+
+        What a scan noted that came back too late is no memory, but known all the same.
+        """
+        kept = memory.get("launchers")
+        items = kept if isinstance(kept, list) else []
+        noted = {
+            identity
+            for identity in map(Identity.from_json, items)
+            if identity is not None
+        }
+        joining = tuple(self._joining)
+        for launcher in joining:
+            self._known |= {
+                Identity(boot, pid, rows[pid].start) for pid in lineage(launcher, rows)
+            }
+        self._joining.difference_update(joining)
+        living = {
+            identity
+            for identity in noted | self._known
+            if identity.boot == boot
+            and identity.pid in rows
+            and rows[identity.pid].start == identity.start
+        }
+        return sorted(living, key=lambda identity: identity.pid)
 
     def _blind_spot(
-        self, rows: Mapping[int, Row], skip: frozenset[int]
+        self, rows: Mapping[int, Row], unread: Collection[int]
     ) -> Phrase | None:
         """Return why something that matches may have gone unseen, if so."""
         if self._table.hidden() or any(not row.readable for row in rows.values()):
             return phrase("proc_hidden")
-        if skip:
-            return phrase("pids_stuck", pids=", ".join(map(str, sorted(skip))))
+        if unread:
+            return phrase("pids_stuck", pids=", ".join(map(str, sorted(unread))))
         return None
 
 
@@ -363,8 +440,7 @@ def literal(text: str) -> Callable[[str], bool]:
     Raises:
         UsageError: the text is empty, which would match everything.
     """
-    if not text.strip():
-        raise UsageError(phrase("empty_pattern"))
+    _check_text(text)
     return lambda command: text in command
 
 
@@ -377,20 +453,85 @@ def expression(pattern: str) -> Callable[[str], bool]:
     Raises:
         UsageError: it does not compile, or it is empty.
     """
-    if not pattern:
-        raise UsageError(phrase("empty_pattern"))
+    _check_expression(pattern)
     import regex  # noqa: PLC0415 - only for --regex, 16 ms
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(pattern)
-            compiled = regex.compile(pattern)
-    except (re.error, regex.error, RecursionError, OverflowError) as error:
+        compiled = regex.compile(pattern)
+    except regex.error as error:
         raise UsageError(phrase("bad_regex", error=str(error))) from error
     return lambda command: (
         compiled.search(command, timeout=_REGEX_LIMIT_S, concurrent=True) is not None
     )
+
+
+def _check_text(text: str) -> None:
+    if not text.strip():
+        raise UsageError(phrase("empty_pattern"))
+
+
+def _check_expression(pattern: str) -> None:
+    if not pattern:
+        raise UsageError(phrase("empty_pattern"))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(phrase("bad_regex", error=str(error))) from error
+
+
+def _between_commands(seen: Json, rows: Mapping[int, Row]) -> list[int]:
+    """Return the PIDs that matched before and just now show a name in brackets.
+
+    During an exec(2) the kernel has no command line to show.
+    """
+    before = map(Identity.from_json, seen) if isinstance(seen, list) else ()
+    return [
+        who.pid
+        for who in before
+        if who is not None
+        and (row := rows.get(who.pid)) is not None
+        and row.start == who.start
+        and not row.finished
+        and row.command.startswith("[")
+    ]
+
+
+def _exit_hints(exits: ExitDescriptors) -> Sequence[Hint]:
+    return [ReadableHint(fd, identity) for identity, fd in exits.fds().items()]
+
+
+def _matched(
+    kept: dict[str, Json],
+    at: datetime,
+    identities: Sequence[Identity],
+    found: Sequence[Row],
+) -> Observation:
+    """Say what matches; what matched first is also told to a person."""
+    notes: tuple[Phrase, ...] = ()
+    if not kept["seen"]:
+        notes = tuple(
+            phrase("matched", pid=row.pid, command=row.command)
+            for row in found[:_SHOWN]
+        )
+        if len(found) > _SHOWN:
+            notes += (phrase("matched_more", count=len(found) - _SHOWN),)
+    seen: Json = [
+        {**cast("dict[str, Json]", identity.as_json()), "command": row.command}
+        for identity, row in zip(identities[:_SHOWN], found, strict=False)
+    ]
+    return Observation(
+        sight=Sight.HELD,
+        at=at,
+        evidence={"means": "/proc", "matches": len(found), "seen": seen},
+        memory={**kept, "seen": seen},
+        notes=notes,
+    )
+
+
+def _waits(observation: Observation) -> Observation:
+    return replace(observation, memory={"awaits_start": True})
 
 
 def _running(
