@@ -2,41 +2,92 @@
 
 import os
 import stat
+from collections.abc import Callable
 
-from notify.channels.fallback import FallbackLog
-from notify.channels.koder import KoderChannel, Secret
-from notify.dispatcher import Dispatcher
+from notify.channels import Channel
+from notify.channels.fallback import FallbackLog, LogChannel
+from notify.channels.koder import KoderChannel
+from notify.dispatcher import LOG, Dispatcher, Submit
+from notify.secret import Secret
 from policies.clock import Clock
 from policies.wording import Lang, Phrase, phrase
 from watcher import __version__
 from watcher.config import Config
 from watcher.errors import ConfigError
 
-_KEY_LIMIT = 4096  # bytes
+_KEY_LIMIT = 4096  # bytes; servers refuse longer headers
 
 
-def build_dispatcher(config: Config, *, lang: Lang, clock: Clock) -> Dispatcher:
-    """Return what sends pings.
+def build_dispatcher(
+    config: Config,
+    *,
+    clock: Clock,
+    lang: Lang | None = None,
+    submit: Submit | None = None,
+    jitter: Callable[[], float] = lambda: 0.0,
+    notice: Callable[[Phrase], None] = lambda _: None,
+    unusable: Phrase | None = None,
+) -> Dispatcher:
+    """Return what sends pings, by every channel that is configured.
 
-    A key that must not or cannot be used leaves no channel: then pings go to the
-    fallback log, with the remedy as the reason (C6.2).
+    A key that must not or cannot be used leaves the log as that channel, with the
+    remedy as the reason (C6.2).
+
+    Args:
+        config: the settings in force.
+        clock: for attempts and the log's times.
+        lang: of what the log says; the configured one when not given.
+        submit: the way to the outbox; None sends directly.
+        jitter: draws 0.0 to 1.0 for the back-off.
+        notice: told what neither a channel nor the log could take.
+        unusable: why the settings name no channel, where that is not their choice.
     """
+    lang = lang or config.lang
     fallback = FallbackLog(config.fallback_log, clock.zone())
-    if config.notify.url is None:
-        return Dispatcher(None, fallback, lang=lang)
+    channels = _channels(config, fallback, lang, clock)
+    if unusable is not None and not channels:
+        channels = {LOG: LogChannel(fallback, unusable, lang)}
+    return Dispatcher(
+        channels,
+        fallback,
+        lang=lang,
+        submit=submit,
+        now=clock.wall,
+        jitter=jitter,
+        notice=notice,
+        limit_s=config.notify.timeout,
+    )
+
+
+def _channels(
+    config: Config, fallback: FallbackLog, lang: Lang, clock: Clock
+) -> dict[str, Channel]:
+    channels: dict[str, Channel] = {}
+    if config.notify.url is not None:
+        channels["koder-notify"] = _koder(config, fallback, lang, clock)
+    if config.notify.apprise:
+        from notify.channels.apprise import apprise_channels  # noqa: PLC0415 - extra
+
+        channels |= apprise_channels(
+            config.notify.apprise, lang=lang, limit_s=config.notify.timeout
+        )
+    return channels
+
+
+def _koder(config: Config, fallback: FallbackLog, lang: Lang, clock: Clock) -> Channel:
     try:
         key = read_key(config)
     except ConfigError as error:
-        return Dispatcher(None, fallback, lang=lang, unusable=error.phrase)
-    channel = KoderChannel(
-        config.notify.url,
+        return LogChannel(fallback, error.phrase, lang)
+    return KoderChannel(
+        str(config.notify.url),
         key=key,
         auth=config.notify.auth,
         channel=config.notify.channel,
         user_agent=f"koder-monitor/{__version__}",
         limit_s=config.notify.timeout,
+        now=clock.wall,
     )
-    return Dispatcher(channel, fallback, lang=lang)
 
 
 def key_problem(config: Config) -> Phrase | None:
@@ -69,7 +120,7 @@ def read_key(config: Config) -> Secret | None:
             mode = os.fstat(fd).st_mode
             if stat.S_ISREG(mode) and mode & 0o077:
                 raise ConfigError(phrase("key_open", path=path))
-            content = os.read(fd, _KEY_LIMIT)
+            content = os.read(fd, _KEY_LIMIT + 1)
         finally:
             os.close(fd)
     except OSError as error:
@@ -79,6 +130,7 @@ def read_key(config: Config) -> Secret | None:
 
 
 def _checked(key: str, source: str) -> Secret:
-    if not key or not key.isascii() or not key.isprintable() or " " in key:
+    shape = key.isascii() and key.isprintable() and " " not in key
+    if not 0 < len(key) <= _KEY_LIMIT or not shape:
         raise ConfigError(phrase("key_malformed", path=source))
     return Secret(key)

@@ -1,11 +1,14 @@
 """Settings: built-in defaults, then the file, then the environment."""
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import TypeAlias, TypeVar
 
 from policies.duration import parse_duration, parse_settle
+from policies.target import is_possible_path
 from policies.wording import Lang, Phrase, phrase
 from watcher.errors import ConfigError
 from watcher.paths import config_file, state_directory
@@ -48,7 +51,9 @@ class Notify:
     auth: str = "bearer"
     channel: str = "kchat"
     timeout: Seconds = Seconds(5)
+    give_up_after: Seconds = Seconds(86400)
     fallback_log: str | None = None
+    apprise: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +69,12 @@ class Config:
 
     @property
     def fallback_log(self) -> str:
-        """The file of pings that no channel took."""
-        return self.notify.fallback_log or f"{self.state}/release-pings.log"
+        """The file of pings that no channel took; relative to the state directory."""
+        chosen = os.path.expanduser(self.notify.fallback_log or "release-pings.log")
+        return os.path.join(self.state, chosen)
+
+
+Section: TypeAlias = Config | Locks | Cadences | Notify
 
 
 def load_config(env: Mapping[str, str]) -> Config:
@@ -76,7 +85,7 @@ def load_config(env: Mapping[str, str]) -> Config:
             (a misspelt one must stop the start) and a value that will not do.
     """
     path = config_file(env)
-    config = _read_file(path) if os.path.lexists(path) or _asked(env) else Config()
+    config = _read_file(path) if _asked(env) or _may_exist(path) else Config()
     config = replace(
         config,
         state=state_directory(env),
@@ -96,6 +105,17 @@ def load_config(env: Mapping[str, str]) -> Config:
 
 def _asked(env: Mapping[str, str]) -> bool:
     return bool(env.get("KODER_MONITOR_CONFIG"))
+
+
+def _may_exist(path: str) -> bool:
+    """Say whether a file is there; one that cannot be seen may be."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # reading it will say why
+    return True
 
 
 def _override(section: T, env: Mapping[str, str], **names: str) -> T:
@@ -128,6 +148,13 @@ def _duration(name: str, text: str, parse: Callable[[str], float]) -> float:
 
 
 def _check(config: Config) -> None:
+    for name, path in (
+        ("[locks] dir", config.locks.dir),
+        ("[notify] key_file", config.notify.key_file),
+        ("[notify] fallback_log", config.notify.fallback_log),
+    ):
+        if path and not is_possible_path(path):
+            raise ConfigError(phrase("bad_path", name=name, path=path))
     if config.notify.url is not None:
         check_url(config.notify.url)
     if config.notify.auth not in {"bearer", "x-api-key"}:
@@ -147,7 +174,7 @@ def check_url(url: str) -> None:
         parts = urlsplit(url)
         port_ok = parts.port is None or parts.port > 0
     except ValueError:
-        raise _bad_value("[notify] url", url, phrase("url_scheme")) from None
+        raise _bad_url(url) from None
     good = (
         parts.scheme in {"http", "https"}
         and parts.hostname
@@ -157,8 +184,12 @@ def check_url(url: str) -> None:
         and " " not in url
     )
     if not good:
-        shown = "***" if "@" in parts.netloc else url
-        raise _bad_value("[notify] url", shown, phrase("url_scheme"))
+        raise _bad_url(url)
+
+
+def _bad_url(url: str) -> ConfigError:
+    shown = "***" if "@" in url else url  # what stands before it may be a password
+    return _bad_value("[notify] url", shown, phrase("url_scheme"))
 
 
 def _bad_value(name: str, value: str, why: Phrase) -> ConfigError:
@@ -171,39 +202,100 @@ def _read_file(path: str) -> Config:
     import msgspec  # noqa: PLC0415
 
     def decode(kind: type, value: object) -> object:
-        if kind is Seconds and isinstance(value, str):
-            return Seconds(parse_duration(value))
-        if kind is Settle and isinstance(value, str):
-            return Settle(parse_settle(value))
-        raise ValueError(value)
+        if isinstance(value, kind):
+            return value
+        msg = f'Expected a text such as "45s", got `{type(value).__name__}`'
+        raise ValueError(msg)
 
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             data = tomllib.load(file)
-        _refuse_unknown(data, Config(), "")
-        return msgspec.convert(data, Config, dec_hook=decode)
+        return msgspec.convert(_known(data, Config(), ""), Config, dec_hook=decode)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(phrase("config_file", path=path, error=reason)) from error
-    except (ValueError, msgspec.ValidationError) as error:
-        raise ConfigError(phrase("config_file", path=path, error=str(error))) from error
+        raise _bad_file(path, error.strerror or str(error)) from error
+    except ConfigError as error:
+        raise _bad_file(path, error.phrase) from error
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        raise _bad_file(path, str(error)) from error
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file, but no pipe, which may wait for ever or give nothing.
+
+    Raises:
+        OSError: it is neither a file nor the null device.
+    """
+    fd = os.open(path, flags | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(fd).st_mode) or path == os.devnull:
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "not a regular file")
+
+
+def _bad_file(path: str, why: str | Phrase) -> ConfigError:
+    return ConfigError(phrase("config_file", path=path, error=why))
+
+
+def settings_of(config: Config) -> dict[str, str]:
+    """Return the settings in which a command and its service must agree (C5.1b).
+
+    The secret ones only as a digest: it tells a difference and nothing else.
+    """
+    from hashlib import sha256  # noqa: PLC0415 - start-up time
+
+    def digest(text: str) -> str:
+        return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+    notify, cadence = config.notify, config.cadence
+    secret = f"{config.notify_key or ''} {notify.key_file or ''}"
+    return {
+        "[locks] dir": _carried(str(config.locks.dir)),
+        "[cadence] local": f"{cadence.local:g}",
+        "[cadence] floor_local": f"{cadence.floor_local:g}",
+        "[cadence] settle": f"{cadence.settle:g}",
+        "[notify] url": str(notify.url),
+        "[notify] auth": notify.auth,
+        "[notify] channel": notify.channel,
+        "[notify] key": digest(secret),
+        "[notify] apprise": digest(" ".join(notify.apprise)),
+        "[notify] give_up_after": f"{notify.give_up_after:g}",
+        "[notify] fallback_log": _carried(config.fallback_log),
+    }
+
+
+def _carried(value: str) -> str:
+    """Return a text that JSON can carry, whatever bytes a path has."""
+    return value.encode("utf-8", "backslashreplace").decode()
+
+
+def differences(config: Config, others: Mapping[str, str]) -> list[str]:
+    """Return the names of the settings in which others differ from ours."""
+    ours = settings_of(config)
+    return [name for name, value in others.items() if ours.get(name) != value]
 
 
 _ENVIRONMENT_ONLY = frozenset({"state", "notify_key"})
 
 
-def _refuse_unknown(data: Mapping[str, object], section: object, prefix: str) -> None:
-    if not is_dataclass(section) or isinstance(section, type):
-        raise TypeError(prefix)
+def _known(
+    data: Mapping[str, object], section: Section, prefix: str
+) -> dict[str, object]:
+    """Return the values of a table, its durations in seconds.
+
+    Raises:
+        ConfigError: it has a key that `section` does not know, or a bad duration.
+    """
     known = {item.name for item in fields(section)} - _ENVIRONMENT_ONLY
+    found = dict(data)
     for key, value in data.items():
         if key not in known:
-            raise _UnknownKeyError(prefix + key, sorted(known))
-        inner = getattr(section, key)
-        if is_dataclass(inner) and isinstance(value, dict):
-            _refuse_unknown(value, inner, f"{key}.")
-
-
-class _UnknownKeyError(ConfigError):
-    def __init__(self, key: str, known: list[str]) -> None:
-        super().__init__(phrase("unknown_key", name=key, known=", ".join(known)))
+            names = ", ".join(sorted(known))
+            raise ConfigError(phrase("unknown_key", name=prefix + key, known=names))
+        default = getattr(section, key)
+        if isinstance(value, dict) and isinstance(default, Section):
+            found[key] = _known(value, default, f"{key}.")
+        elif isinstance(value, str) and isinstance(default, Seconds):
+            found[key] = Seconds(_duration(prefix + key, value, parse_duration))
+        elif isinstance(value, str) and isinstance(default, Settle):
+            found[key] = Settle(_duration(prefix + key, value, parse_settle))
+    return found

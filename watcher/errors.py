@@ -1,9 +1,10 @@
 """The errors of this package.
 
 WatcherError
-  UsageError       exit 2: a wrong call, or a condition that cannot be watched
-    ConfigError    exit 2: a setting that must be mended
-  StoppedError     ended by a signal
+    UsageError       exit 2: a wrong call, or a condition that cannot be watched
+        ConfigError  exit 2: a setting that must be mended
+    StoreError       the state cannot be kept: degrade
+    ServiceError     no service to be had: do the work alone
 """
 
 from policies.wording import Phrase
@@ -20,6 +21,14 @@ class WatcherError(Exception):
 
 class UsageError(WatcherError):
     """The call cannot be carried out as it stands."""
+
+
+class StoreError(WatcherError):
+    """The store cannot be used; what can be done without it goes on (C5.6)."""
+
+
+class ServiceError(WatcherError):
+    """No service can be reached or started."""
 
 
 class ConfigError(UsageError):

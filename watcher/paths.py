@@ -8,6 +8,9 @@ import os
 import sys
 from collections.abc import Mapping
 
+from policies.wording import phrase
+from watcher.errors import UsageError
+
 _NAME = "koder-monitor"
 
 
@@ -21,13 +24,18 @@ def _user_directory(env: Mapping[str, str], variable: str, default: str) -> str:
 
 
 def state_directory(env: Mapping[str, str]) -> str:
-    """Return the state directory; `KODER_MONITOR_STATE` overrides it."""
+    """Return the state directory; `KODER_MONITOR_STATE` overrides it.
+
+    Raises:
+        UsageError: it is relative to a current directory that was deleted.
+    """
     asked = env.get("KODER_MONITOR_STATE", "")
-    return (
-        os.path.abspath(asked)
-        if asked
-        else _user_directory(env, "XDG_STATE_HOME", ".local/state")
-    )
+    if not asked:
+        return _user_directory(env, "XDG_STATE_HOME", ".local/state")
+    try:
+        return os.path.abspath(asked)
+    except OSError as error:
+        raise UsageError(phrase("no_cwd")) from error
 
 
 def config_file(env: Mapping[str, str]) -> str:
