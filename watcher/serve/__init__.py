@@ -1,0 +1,1 @@
+"""The service: its socket, its rounds, its life (C10)."""
