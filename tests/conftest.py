@@ -1,9 +1,12 @@
 """What every test starts from."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.services import stop_services
 
 _OURS = ("KODER_MONITOR_", "CLAUDE_CODE_")
 
@@ -15,8 +18,10 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Give each test an empty home and none of the operator's settings."""
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[None]:
+    """Give each test an empty home, no settings of the operator, and no service."""
     for name in list(os.environ):
         if name.startswith(_OURS) or name in {"TTL", "TZ"}:
             monkeypatch.delenv(name)
@@ -28,3 +33,5 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("TZ", "UTC")
+    yield
+    stop_services(tmp_path)

@@ -1,9 +1,7 @@
-"""The command `koder-monitor`."""
+"""The command `koder-monitor`.
 
-from policies.wording import Phrase, phrase
-from watcher.cli.output import fail, secure_descriptors
-from watcher.cli.parser import arguments, language_of, parse
-from watcher.errors import UsageError, WatcherError
+What it needs is imported inside `main`, so that Ctrl-C meanwhile leaves no traceback.
+"""
 
 EXIT_USAGE = 2
 EXIT_INTERNAL = 70
@@ -12,22 +10,35 @@ EXIT_INTERRUPTED = 130
 
 def main() -> int:
     """Run one command and return its exit status (C1.6)."""
+    try:
+        return _run()
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def _run() -> int:
+    from watcher.cli.output import secure_descriptors, secure_zone  # noqa: PLC0415
+    from watcher.cli.parser import arguments, parse  # noqa: PLC0415
+
     secure_descriptors()
+    secure_zone()
     argv = arguments()
     try:
         command, options = parse(argv)
         return command.run(options)
-    except UsageError as error:
-        return _fail(error.phrase, argv, EXIT_USAGE)
-    except WatcherError as error:
-        return _fail(error.phrase, argv, EXIT_INTERNAL)
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last net: one line, never a traceback
-        what = f"{type(error).__name__}: {error}"
-        return _fail(phrase("internal", error=what), argv, EXIT_INTERNAL)
+        return _failed(error, argv)
 
 
-def _fail(what: Phrase, argv: list[str], status: int) -> int:
+def _failed(error: Exception, argv: list[str]) -> int:
+    from policies.wording import phrase  # noqa: PLC0415
+    from watcher.cli.output import fail  # noqa: PLC0415
+    from watcher.cli.parser import language_of  # noqa: PLC0415
+    from watcher.errors import UsageError, WatcherError  # noqa: PLC0415
+
+    if isinstance(error, WatcherError):
+        what = error.phrase
+    else:
+        what = phrase("internal", error=f"{type(error).__name__}: {error}")
     fail("koder-monitor: " + phrase("error", what=what).render(language_of(argv)))
-    return status
+    return EXIT_USAGE if isinstance(error, UsageError) else EXIT_INTERNAL

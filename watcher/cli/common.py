@@ -6,14 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from policies.cadence import cadence
+from policies.delivery import MESSAGE_LIMIT
 from policies.duration import parse_duration
+from policies.model import Ending, Outcome, Result
 from policies.target import is_session, says_nothing
-from policies.wording import Lang, phrase
-from watcher.cli.output import tell
+from policies.wording import Lang, Phrase, phrase
 from watcher.config import Config
 from watcher.errors import UsageError
 
 DEFAULT_TTL_S = 3600
+_BAD_ENDS = frozenset({Result.FAIL, Result.STALLED, Result.DIED})
+_EXITS = {
+    Ending.RELEASED: 0,
+    Ending.ENDED: 0,
+    Ending.REMOVED: 4,
+    Ending.UNSEEN: 6,
+    Ending.EXPIRED: 124,
+}
 _SESSION_VARIABLES = ("KODER_MONITOR_SESSION", "CLAUDE_CODE_SESSION_ID")
 
 
@@ -23,9 +32,11 @@ class Order:
 
     ttl_s: int
     every_s: int
+    raised: Phrase | None
     label: str | None
     resume: str | None
     session: str | None
+    detach: bool
     json: bool
     exit_codes: bool
     lang: Lang
@@ -48,6 +59,9 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--label", metavar="TEXT", help="what is awaited, for people")
     group.add_argument(
         "--session", metavar="ID", help="the session that waits (default: its own id)"
+    )
+    group.add_argument(
+        "--detach", action="store_true", help="arm it, print its id on stderr, and end"
     )
     group.add_argument(
         "--json", action="store_true", help="print one JSON object instead of the line"
@@ -78,19 +92,51 @@ def order_of(
         default_s=int(config.cadence.local),
         floor_s=int(config.cadence.floor_local),
     )
-    if every.raised:
-        note = phrase("every_raised", every=options.every, floor=f"{every.every_s}s")
-        tell(note.render(lang))
     return Order(
         ttl_s=_ttl(options.ttl, env),
         every_s=every.every_s,
+        raised=phrase("every_raised", every=options.every, floor=f"{every.every_s}s")
+        if every.raised
+        else None,
         label=_label(options.label),
         resume=options.resume or None,
         session=_session(options.session, env),
+        detach=options.detach,
         json=options.json,
         exit_codes=options.exit_codes,
         lang=lang,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whereabouts:
+    """What became of a ping on one channel by its first attempt (C6.4)."""
+
+    channel: str
+    message: str
+    delivered: bool
+    logged: bool
+    error: str | None
+
+    def note(self, config: Config) -> Phrase | None:
+        """Return what a person must know of it, if anything."""
+        if self.logged:
+            reason = self._reason(config)
+            return phrase("ping_logged", path=config.fallback_log, reason=reason)
+        if self.delivered:
+            return None
+        error = self.error or "?"
+        return phrase("ping_lost", reason=error, message=self.message)
+
+    def _reason(self, config: Config) -> Phrase:
+        if self.error:
+            return phrase("said", text=self.error)
+        if self.channel == "log":
+            return phrase("no_channel")
+        from watcher.app import key_problem  # noqa: PLC0415 - start-up time
+
+        cut = len(self.message) > MESSAGE_LIMIT
+        return phrase("whole_text") if cut else key_problem(config) or phrase("see_log")
 
 
 def working_directory() -> str:
@@ -103,6 +149,11 @@ def working_directory() -> str:
         return os.getcwd()
     except OSError as error:
         raise UsageError(phrase("no_cwd")) from error
+
+
+def exit_status(outcome: Outcome) -> int:
+    """Return the status of `--exit-codes` (C1.6)."""
+    return 3 if outcome.result in _BAD_ENDS else _EXITS[outcome.ending]
 
 
 def _duration(name: str, text: str) -> int:

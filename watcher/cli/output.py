@@ -3,10 +3,16 @@
 import os
 import select
 import sys
+import time
+import unicodedata
 
 from policies.text import clean
 
 _PATIENCE_MS = 5000  # for a reader that has stopped reading
+_stuck: set[int] = set()  # descriptors whose reader used it up: once is enough
+
+_ROW = 80  # columns of a terminal that does not say
+_TAIL = 16  # characters at the end of a countdown: the time that is left
 
 
 def secure_descriptors() -> None:
@@ -22,23 +28,45 @@ def secure_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
 
 
+def secure_zone() -> None:
+    """Read times in UTC where TZ names a zone that no time can have.
+
+    POSIX allows a day and more of difference to UTC, Python less than a day.
+    """
+    if os.environ.get("TZ"):
+        from datetime import UTC, datetime  # noqa: PLC0415 - start-up time
+
+        try:
+            datetime.now(UTC).astimezone()  # noqa: TID251 - only whether it can be said
+        except ValueError:
+            os.environ["TZ"] = "UTC"
+            time.tzset()
+
+
 def write_line(fd: int, line: str) -> bool:
     """Write one line as UTF-8, unbuffered; say whether somebody could take it.
 
     Nobody who has stopped reading can hold us up: a pipe that says it has room takes
-    `PIPE_BUF` bytes without blocking (pipe(7)), and we wait for room a few seconds.
+    `PIPE_BUF` bytes without blocking (pipe(7)), and we wait for room a few seconds,
+    once for each descriptor.
     """
     data = (line + "\n").encode("utf-8", "backslashreplace")
-    room = select.poll()
-    room.register(fd, select.POLLOUT)
+    patience_ms = 0 if fd in _stuck else _PATIENCE_MS
     try:
         while data:
-            if not room.poll(_PATIENCE_MS):
+            if not _has_room(fd, patience_ms):
+                _stuck.add(fd)
                 return False
             data = data[os.write(fd, data[: select.PIPE_BUF]) :]
     except OSError:
         return False
     return True
+
+
+def _has_room(fd: int, patience_ms: int) -> bool:
+    room = select.poll()
+    room.register(fd, select.POLLOUT)
+    return bool(room.poll(patience_ms))
 
 
 def say(line: str) -> bool:
@@ -56,14 +84,15 @@ class Countdown:
 
     def __init__(self) -> None:
         """Show nothing yet."""
-        self.active = os.isatty(2)
+        self.active = os.isatty(2) and os.environ.get("TERM") != "dumb"
         self._shown = False
 
     def show(self, text: str) -> None:
-        """Put `text` on the last line."""
+        """Put `text` on the last line, unless somebody else types there."""
         if self.active:
-            self._shown = True
-            self._write(f"\r\x1b[K{clean(text, self._width())}")
+            self._shown = _in_foreground()
+        if self._shown:
+            self._write(f"\r\x1b[K{_fitted(clean(text), self._columns())}")
 
     def clear(self) -> None:
         """Take it away, so that something else can be written."""
@@ -72,16 +101,48 @@ class Countdown:
             self._write("\r\x1b[K")
 
     def _write(self, text: str) -> None:
+        """Write now or not at all: a terminal stopped by Ctrl-S must not hold us up."""
         try:
-            os.write(2, text.encode())
+            if _has_room(2, 0):
+                os.write(2, text.encode())
         except OSError:
             self.active = False
 
-    def _width(self) -> int:
+    def _columns(self) -> int:
         try:
-            return max(os.get_terminal_size(2).columns - 2, 20)
+            return max((os.get_terminal_size(2).columns or _ROW) - 2, _TAIL + 4)
         except OSError:
-            return 78
+            return _ROW - 2
+
+
+def _in_foreground() -> bool:
+    """Say whether the terminal is ours: behind `&` its user has a prompt there."""
+    try:
+        return os.tcgetpgrp(2) == os.getpgrp()
+    except OSError:
+        return True  # not our controlling terminal, so nobody's prompt either
+
+
+def _fitted(text: str, columns: int) -> str:
+    """Return `text` no wider than a row; what is too much goes from its middle."""
+    if sum(map(_width, text)) <= columns:
+        return text
+    tail = text[-_TAIL:]
+    room = columns - 1 - sum(map(_width, tail))
+    head = ""
+    for char in text:
+        room -= _width(char)
+        if room < 0:
+            break
+        head += char
+    return f"{head}…{tail}"
+
+
+def _width(char: str) -> int:
+    """Return how many columns a character takes: Unicode annex 11."""
+    if unicodedata.category(char) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in {"F", "W"} else 1
 
 
 def debugging() -> bool:
