@@ -1,8 +1,9 @@
 # Needs make and a Python of 3.11 or newer; everything else is fetched into .venv.
 
 PYTHON ?= python3
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2 --dist worksteal
 BENCH_ARGS ?=
+STORM_ROUNDS ?= 500
 
 BIN := .venv/bin
 PIP_OPTIONS := --disable-pip-version-check --no-input -qq
@@ -18,7 +19,7 @@ unexport PYTHONHOME PYTHONOPTIMIZE PYTHONPATH PYTHONSTARTUP PYTHONWARNINGS
 unexport CLAUDE_CODE_SESSION_ID TTL VIRTUAL_ENV
 
 .NOTPARALLEL:
-.PHONY: help venv demo test check unit format bench clean
+.PHONY: help venv demo test check unit soak format bench clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -54,12 +55,16 @@ unit: .venv/installed ## tests and coverage; PYTEST_ARGS='-k lock -n 2'
 	$(BIN)/python -m coverage report
 	$(BIN)/python -m coverage report --include='policies/*' --fail-under=100
 
+soak: export PYTHONSAFEPATH = 1
+soak: .venv/installed ## everything killed at random, for long; STORM_ROUNDS=500
+	STORM_ROUNDS=$(STORM_ROUNDS) $(BIN)/python -m pytest tests/chaos $(PYTEST_ARGS)
+
 format: .venv/installed ## format and mend what the linter can
 	$(BIN)/python -m ruff format .
 	$(BIN)/python -m ruff check --fix .
 
 bench: .venv/installed ## measure; BENCH_ARGS is handed on
-	$(BIN)/python tests/bench/run.py $(BENCH_ARGS)
+	$(BIN)/python -m tests.bench.run $(BENCH_ARGS)
 
 clean: ## remove what make and the tools made
 	rm -rf .venv build dist *.egg-info htmlcov .coverage .coverage.*

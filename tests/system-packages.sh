@@ -1,16 +1,16 @@
 #!/bin/sh
-# Installs the Debian packages that some tests drive: a real sshd, inotifywait, setsid,
-# ps, socat. Only as root and only what is missing; without them those tests skip and
-# say so, so this never fails, except where CI=true promises that nothing is skipped.
+# Installs the Debian packages that some tests drive: inotifywait, setsid, ps, git,
+# locales. Only as root and only what is missing; without them those tests skip and say
+# so, so this never fails, except where CI=true promises that nothing is skipped.
 set -u
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 missing() {
-	command -v sshd >/dev/null || echo openssh-server
 	command -v inotifywait >/dev/null || echo inotify-tools
 	command -v setsid >/dev/null || echo util-linux
 	command -v ps >/dev/null || echo procps
-	command -v socat >/dev/null || echo socat
+	[ -e /usr/share/i18n/charmaps/ISO-8859-1.gz ] || echo locales
+	command -v git >/dev/null || echo git
 }
 
 # A server that comes with a package must not start to listen: exit 101 forbids it.
