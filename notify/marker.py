@@ -161,15 +161,6 @@ def due(connection: sqlite3.Connection, now_s: float) -> list[Marker]:
     )
 
 
-def next_due_at(connection: sqlite3.Connection) -> float | None:
-    """Return when the next job is due that nobody was told of; None without any."""
-    (at,) = connection.execute(
-        "SELECT min(started_at + notify_after_s) FROM jobs"
-        " WHERE state = 'running' AND notified_at IS NULL"
-    ).fetchone()
-    return None if at is None else float(at)
-
-
 def notified(connection: sqlite3.Connection, job_id: str, now_s: float) -> bool:
     """Note that the ping is in the outbox, in the transaction that puts it there.
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from sqlite3 import Connection
-from typing import Any, cast
+from typing import Any
 
 from policies.codec import dumps, instant, ping_of, ping_record
 from policies.delivery import GIVE_UP_S, LONGEST_WAIT_S, PingState, Settlement
@@ -253,13 +253,6 @@ def flush(
     return connection.execute(
         "UPDATE pings SET due_at = :now WHERE state = 'pending'", values
     ).rowcount
-
-
-def next_due(connection: Connection) -> float | None:
-    """Return when a row is next due, in the past where one is by now, if any waits."""
-    statement = "SELECT min(max(due_at, claimed_until)) FROM pings"
-    (at,) = connection.execute(f"{statement} WHERE state = 'pending'").fetchone()
-    return cast("float | None", at)
 
 
 def oldest_pending_s(connection: Connection, *, now_s: float) -> float | None:

@@ -42,20 +42,6 @@ class Hints(Protocol):
         ...
 
 
-class NoHints:
-    """Polling alone."""
-
-    async def follow(self, watch_id: str, wanted: Sequence[Hint]) -> bool:  # noqa: ARG002
-        """Nothing will wake it."""
-        return False
-
-    def drop(self, watch_id: str) -> None:
-        """Nothing to do."""
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-
 class SystemHints:
     """inotify(7) for directories, the event loop for descriptors."""
 

@@ -199,15 +199,3 @@ def test_a_job_that_ended_meanwhile_is_not_told_of(db: sqlite3.Connection) -> No
     (found,) = marker.due(db, T + 60)
     marker.finish(db, "a1", "done", now_s=T + 60)
     assert not marker.notified(db, found.id, T + 61)
-
-
-def test_the_next_that_is_due_is_known_beforehand(db: sqlite3.Connection) -> None:
-    assert marker.next_due_at(db) is None
-    start(db, "a1", after_s=600)
-    start(db, "a2", after_s=60, at=T + 10)
-    start(db, "a3")
-    assert marker.next_due_at(db) == T + 70
-    marker.notified(db, "a2", T + 70)
-    assert marker.next_due_at(db) == T + 600
-    marker.finish(db, "a1", "done", now_s=T + 71)
-    assert marker.next_due_at(db) is None

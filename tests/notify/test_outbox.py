@@ -153,7 +153,6 @@ def test_rows_are_claimed_when_they_are_due_and_not_before(
     put(db, "a")
     (row,) = take(db)
     assert outbox.settle(db, row, failed(row), now_s=NOW_S)
-    assert outbox.next_due(db) == NOW_S + 5
     assert take(db, now_s=NOW_S + 4.9) == []
     (again,) = take(db, now_s=NOW_S + 5, claim="me-2")
     assert again.attempts == 1
@@ -255,7 +254,6 @@ def test_a_delivered_row_is_never_claimed_again(db: sqlite3.Connection) -> None:
     assert found["last_error"] is None
     assert outbox.flush(db, dead=True, now_s=NOW_S + 2) == 0
     assert take(db, now_s=NOW_S + 10**9) == []
-    assert outbox.next_due(db) is None
 
 
 @pytest.mark.parametrize("late", [DELIVERED, None], ids=["delivered", "failed"])
@@ -332,17 +330,11 @@ def test_a_flush_leaves_a_row_that_is_being_sent_to_its_sender(
 
 
 def test_what_waits_is_known(db: sqlite3.Connection) -> None:
-    assert outbox.next_due(db) is None
     assert outbox.oldest_pending_s(db, now_s=NOW_S) is None
     put(db, "a")
     put(db, "b", now_s=NOW_S + 10)
-    assert outbox.next_due(db) == NOW_S
     assert outbox.oldest_pending_s(db, now_s=NOW_S + 30) == 30
     assert outbox.oldest_pending_s(db, now_s=NOW_S - 30) == 0
-    take(db, most=1)
-    assert outbox.next_due(db) == NOW_S + 10
-    take(db, now_s=NOW_S + 10, most=1, claim="me-2")
-    assert outbox.next_due(db) == NOW_S + LEASE_S, "when the first claim is void"
 
 
 def test_the_listing_has_the_shape_of_the_contract(db: sqlite3.Connection) -> None:

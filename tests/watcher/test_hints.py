@@ -18,7 +18,7 @@ from tests.watcher.events import followed, overflow
 from tests.watcher.rights import open_files
 from watcher import hints as module
 from watcher.conditions import DirectoryHint, ReadableHint
-from watcher.hints import NoHints, SystemHints
+from watcher.hints import SystemHints
 
 
 class Woken(list[str]):
@@ -392,10 +392,3 @@ class TestDescriptors:
                 assert not await hints.follow("w", wanted)
         assert hints._fds == {}
         assert woken == []
-
-
-async def test_without_hints_there_is_polling_alone(tmp_path: Path) -> None:
-    hints = NoHints()
-    assert not await hints.follow("w", [DirectoryHint(str(tmp_path), "x")])
-    hints.drop("w")
-    hints.close()

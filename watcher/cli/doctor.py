@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from notify import outbox
 from policies.model import Json
 from policies.wording import Lang, Phrase, phrase
 from watcher import __version__
@@ -17,6 +18,7 @@ from watcher.cli.common import working_directory
 from watcher.cli.output import say
 from watcher.cli.reading import add_lang, language
 from watcher.client import Client
+from watcher.clock import SystemClock
 from watcher.conditions import Place
 from watcher.conditions.lock import lock_directory
 from watcher.config import Config, load_config, settings_of
@@ -178,17 +180,18 @@ def _outbox(config: Config) -> Iterator[Finding]:
         return
     try:
         row = connection.execute(
-            "SELECT sum(state = 'pending') AS pending, sum(state = 'dead') AS dead,"
-            " max(CASE WHEN state = 'pending'"
-            " THEN unixepoch() - created_at END) AS oldest FROM pings"
+            "SELECT sum(state = 'pending') AS pending, sum(state = 'dead') AS dead"
+            " FROM pings"
         ).fetchone()
+        now_s = SystemClock().wall().timestamp()
+        oldest_s = outbox.oldest_pending_s(connection, now_s=now_s)
     except sqlite3.Error as error:
         yield _ill("outbox", phrase("write_failed", error=str(error)), "mend_store")
         return
     finally:
         connection.close()
     pending, dead = row["pending"] or 0, row["dead"] or 0
-    late = (row["oldest"] or 0) > _LONG_PENDING_S
+    late = (oldest_s or 0) > _LONG_PENDING_S
     detail = phrase("outbox_state", pending=pending, dead=dead)
     mend = phrase("mend_outbox") if dead or late else None
     yield Finding("outbox", ok=mend is None, detail=detail, mend=mend)
