@@ -31,6 +31,11 @@ class Armed:
         return "armado:" in self.err.read_text()
 
     @property
+    def alone(self) -> bool:
+        """Every service that it asked was killed: it did the work itself."""
+        return "sem serviço" in self.err.read_text()
+
+    @property
     def lines(self) -> list[str]:
         return self.out.read_text().splitlines()
 
@@ -82,7 +87,7 @@ class Storm:
         for path in self._held:
             path.unlink()
         until = time.monotonic() + limit_s
-        while time.monotonic() < until and self._open():
+        while time.monotonic() < until and (self._waiting() or self._open()):
             # Any command that sees armed watches without a service starts one.
             self._run("list")
             self._run("outbox", "flush")
@@ -150,6 +155,10 @@ class Storm:
                 os.kill(pid, number)
         except (OSError, ValueError, KeyError):
             return
+
+    def _waiting(self) -> bool:
+        """Say whether a command is under way: the last may only be arming."""
+        return any(command.process.poll() is None for command in self.commands)
 
     def _open(self) -> int:
         rows = self.rows(

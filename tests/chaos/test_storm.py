@@ -29,16 +29,20 @@ def test_every_watch_ends_once_and_every_ping_arrives(tmp_path: Path) -> None:
     states = Counter(watch["state"] for watch in watches)
     assert states["armed"] == 0, states
     stored = {watch["target"].split()[1] for watch in watches}
-    assert {c.slug for c in storm.commands if c.said_armed or c.lines} <= stored
+    alone = [command for command in storm.commands if command.alone]
+    served = [command for command in storm.commands if not command.alone]
+    assert {c.slug for c in served if c.said_armed or c.lines} <= stored
     assert all(waiter["state"] == "told" for waiter in waiters)
     # One ping an outcome of a watch, and at least the watch's last one.
     keys = [ping["key"] for ping in pings]
     assert len(keys) == len(set(keys))
     ended = {f"{watch['id']}" for watch in watches}
-    assert {key.split("-")[0] for key in keys} == ended
+    pinged = {key.split("-")[0] for key in keys}
+    assert ended <= pinged
+    assert len(pinged - ended) <= len(alone)
     released = Counter(key.split("-")[0] for key in keys if key.endswith("-released"))
     assert all(count == 1 for count in released.values())
-    assert all(ping["state"] == "delivered" for ping in pings)
+    assert [dict(ping) for ping in pings if ping["state"] != "delivered"] == []
     assert all(server.confirmed[key] >= 1 for key in keys)
     assert set(server.received) == set(keys)
     for command in storm.commands:

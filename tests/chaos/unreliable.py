@@ -23,7 +23,10 @@ class UnreliableServer:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers["Content-Length"])
-                body = json.loads(self.rfile.read(length))
+                content = self.rfile.read(length)
+                if len(content) < length:
+                    return  # its sender was killed
+                body = json.loads(content)
                 outer._answer(self, body["idempotency_key"])
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
