@@ -13,8 +13,9 @@ from typing import cast
 
 from notify import outbox
 from policies.codec import outcome_of
-from policies.model import Json, Outcome, Ping
+from policies.model import Ending, Json, Outcome, Ping
 from watcher import store
+from watcher.hosted import for_waiter
 
 
 def settle(
@@ -56,9 +57,7 @@ def settle(
             connection.execute("ROLLBACK")
             return told, None
         outcome = replace(outcome, watch_id=watch_id)
-        store.tell_waiters(connection, watch_id, [(number, outcome)])
-        if not _waited_for(connection, watch_id):
-            store.end_watch(connection, outcome, [], line)
+        _tell(connection, outcome, number, line)
         ping = ping_of(outcome, number)
         outbox.add(
             connection,
@@ -76,6 +75,23 @@ def settle(
     return outcome, ping.idempotency_key
 
 
+def _tell(
+    connection: sqlite3.Connection, outcome: Outcome, number: int, line: str
+) -> None:
+    """Tell whoever an outcome concerns: an expiry one waiter, all else the watch."""
+    watch_id = outcome.watch_id
+    if outcome.ending is Ending.EXPIRED:
+        store.tell_waiters(connection, watch_id, [(number, outcome)])
+        if not store.waiting(connection, watch_id):
+            store.end_watch(connection, outcome, [], line)
+        return
+    told = [
+        (row.number, outcome if row.number == number else for_waiter(outcome, row))
+        for row in store.waiting(connection, watch_id)
+    ]
+    store.end_watch(connection, outcome, told, line)
+
+
 def _told(connection: sqlite3.Connection, watch_id: str, number: int) -> Outcome | None:
     row = connection.execute(
         "SELECT outcome FROM waiters WHERE watch_id = ? AND number = ?",
@@ -84,11 +100,3 @@ def _told(connection: sqlite3.Connection, watch_id: str, number: int) -> Outcome
     if row is None or row["outcome"] is None:
         return None
     return outcome_of(cast("Mapping[str, Json]", json.loads(row["outcome"])))
-
-
-def _waited_for(connection: sqlite3.Connection, watch_id: str) -> bool:
-    row = connection.execute(
-        "SELECT 1 FROM waiters WHERE watch_id = ? AND state = 'waiting' LIMIT 1",
-        (watch_id,),
-    ).fetchone()
-    return row is not None

@@ -166,6 +166,16 @@ def last_number(connection: sqlite3.Connection, watch_id: str) -> int:
     return int(row["number"] or 0)
 
 
+def waiting(connection: sqlite3.Connection, watch_id: str) -> list[WaiterRow]:
+    """Return those who still wait for a watch, in the order they came."""
+    rows = connection.execute(
+        "SELECT * FROM waiters WHERE watch_id = ? AND state = 'waiting'"
+        " ORDER BY number",
+        (watch_id,),
+    )
+    return [_waiter(row) for row in rows]
+
+
 def find_waiter(connection: sqlite3.Connection, nonce: str) -> tuple[str, int] | None:
     """Return the watch and number of the waiter that a command asked for before."""
     row = connection.execute(

@@ -44,7 +44,6 @@ _OVERDUE_S = 30.0  # behind the deadline a service that says nothing counts as d
 _SILENCE_S = 15.0  # behind the time it was given, likewise
 _ARM_LIMIT_S = 30.0  # for all tries together to be armed by a service
 _LEAVE_LIMIT_S = 5.0  # a person who pressed Ctrl-C waits no longer
-_TRIES = 5  # to bring a service back in a row
 _REVIVE_S = 20.0  # for a service that dies again and again, before we work alone
 _GONE_STATUS = 128 + signal.SIGHUP
 
@@ -118,8 +117,6 @@ class Waiting:
         self._client = Client(config.state)
         self._now = SystemClock()
         self._countdown = Countdown()
-        self._launcher = os.getppid()
-        self._signal: signal.Signals | None = None
         self._path = ""
         self._id = ""
         self._nonce: str | None = None
@@ -210,14 +207,13 @@ class Waiting:
         Raises:
             ServiceError: there is none, or none in time: it may be stopped.
         """
-        for _ in range(_TRIES):
+        while True:
             try:
                 return self._client.request("POST", "/v1/watches", body)
             except ServiceError:
                 if self._now.boot() - self._started_s > _ARM_LIMIT_S:
                     raise
                 start_service(self._config.state, wait=True)
-        return self._client.request("POST", "/v1/watches", body)
 
     def _wait(self, attention: "Attention") -> Outcome | None:
         """Return the outcome, or None when nobody waits for it here any more.
@@ -382,7 +378,6 @@ class Attention:
         self.signal: signal.Signals | None = None
         self._launcher = os.getppid()
         self._reading, self._writing = os.pipe()
-        self._before: dict[int, object] = {}
         self._keeps_on = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
     def __enter__(self) -> Self:
