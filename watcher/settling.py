@@ -28,6 +28,7 @@ def settle(
     ping_of: Callable[[Outcome, int], Ping],
     channels: Collection[str],
     give_up_s: float,
+    mine_alone: bool = False,
 ) -> tuple[Outcome, str | None]:
     """Tell one waiter its outcome, unless a service has done so already.
 
@@ -40,6 +41,7 @@ def settle(
         ping_of: makes the ping of an outcome as a waiter is told it.
         channels: where pings go.
         give_up_s: seconds for which the ping is tried.
+        mine_alone: the lock was taken for this waiter: the others wait on (C5.5).
 
     Returns:
         The outcome that holds, and the key of its ping; None where that is the business
@@ -57,7 +59,8 @@ def settle(
             connection.execute("ROLLBACK")
             return told, None
         outcome = replace(outcome, watch_id=watch_id)
-        _tell(connection, outcome, number, line)
+        mine_alone = mine_alone or outcome.ending is Ending.EXPIRED
+        _tell(connection, outcome, number, line, mine_alone=mine_alone)
         ping = ping_of(outcome, number)
         outbox.add(
             connection,
@@ -76,11 +79,16 @@ def settle(
 
 
 def _tell(
-    connection: sqlite3.Connection, outcome: Outcome, number: int, line: str
+    connection: sqlite3.Connection,
+    outcome: Outcome,
+    number: int,
+    line: str,
+    *,
+    mine_alone: bool,
 ) -> None:
-    """Tell whoever an outcome concerns: an expiry one waiter, all else the watch."""
+    """Tell whoever an outcome concerns: one waiter, or all who wait for the watch."""
     watch_id = outcome.watch_id
-    if outcome.ending is Ending.EXPIRED:
+    if mine_alone:
         store.tell_waiters(connection, watch_id, [(number, outcome)])
         if not store.waiting(connection, watch_id):
             store.end_watch(connection, outcome, [], line)

@@ -76,7 +76,12 @@ def waiter(number: int) -> WaiterRow:
 
 
 def settled(
-    db: sqlite3.Connection, outcome: Outcome, number: int, nonce: str | None = None
+    db: sqlite3.Connection,
+    outcome: Outcome,
+    number: int,
+    nonce: str | None = None,
+    *,
+    mine_alone: bool = False,
 ) -> tuple[Outcome, str | None]:
     def ping_of(told: Outcome, number: int) -> Ping:
         return outcome_ping(told, Lang.PT, UTC, waiter=number)
@@ -90,6 +95,7 @@ def settled(
         ping_of=ping_of,
         channels=["log"],
         give_up_s=60,
+        mine_alone=mine_alone,
     )
 
 
@@ -114,6 +120,14 @@ def test_an_expiry_is_that_of_one_waiter_until_the_last(db: sqlite3.Connection) 
     assert states(db) == ("armed", ["waiting", "told"], [f"{ID}-2-expired"])
     settled(db, EXPIRED, 1)
     assert states(db)[:2] == ("expired", ["told", "told"])
+
+
+def test_a_lock_that_was_taken_is_told_to_its_taker_alone(
+    db: sqlite3.Connection,
+) -> None:
+    """C5.5: the others went on as if it were free for them."""
+    settled(db, RELEASED, 2, mine_alone=True)
+    assert states(db) == ("armed", ["waiting", "told"], [f"{ID}-2-released"])
 
 
 def test_what_a_service_has_told_holds(db: sqlite3.Connection) -> None:

@@ -107,6 +107,7 @@ class WaitingAlone(Listener):
         self._number = number
         self._nonce = nonce
         self._takes = takes
+        self._took = False
         self._waited = waited
         self._clock = SystemClock()
         self._dispatcher = self._build_dispatcher(None)
@@ -187,6 +188,8 @@ class WaitingAlone(Listener):
             return False
         except OSError as error:
             self._tell(phrase("not_taken", error=str(error)))
+        else:
+            self._took = True
         return True
 
     async def _refuse(self) -> None:
@@ -263,6 +266,7 @@ class WaitingAlone(Listener):
                 ping_of=lambda told, n: outcome_ping(told, lang, zone, waiter=n),
                 channels=dispatcher.names,
                 give_up_s=self._config.notify.give_up_after,
+                mine_alone=self._took,
             )
         except sqlite3.Error:
             await self._report_without_store(outcome)
