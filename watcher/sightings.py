@@ -1,5 +1,6 @@
 """What looks saw, on its way to the store: many watches in one transaction."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -26,6 +27,8 @@ class Sightings:
         self._keeping = keeping
         self._tasks = tasks
         self._new: dict[str, Observation] = {}
+        self._saving = asyncio.Lock()
+        """What was refused must be new again before anything later is stored."""
 
     def add(self, watch_id: str, observation: Observation) -> None:
         """Store this soon."""
@@ -35,17 +38,19 @@ class Sightings:
 
     async def save(self) -> None:
         """Store what is new of what was seen."""
-        await self._save(self._new)
+        async with self._saving:
+            await self._save(self._new)
 
     async def save_all(self) -> None:
         """Store when each watch was last looked at; a round of every minute."""
-        await self._save(
-            {
-                watch_id: self._new.get(watch_id)
-                for watch_id, hosted in self._watches.hosted.items()
-                if hosted.saved is not None  # one just recovered keeps what it had
-            }
-        )
+        async with self._saving:
+            await self._save(
+                {
+                    watch_id: self._new.get(watch_id)
+                    for watch_id, hosted in self._watches.hosted.items()
+                    if hosted.saved is not None  # one just recovered keeps what it had
+                }
+            )
 
     async def _save_soon(self) -> None:
         await self._clock.sleep(_GATHER_S)
