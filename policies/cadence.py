@@ -23,7 +23,12 @@ def cadence(*, asked_s: int | None, default_s: int, floor_s: int) -> Cadence:
 
 
 def next_look(
-    *, now_s: float, every_s: float, deadline_s: float, start_due_s: float | None
+    *,
+    now_s: float,
+    every_s: float,
+    deadline_s: float,
+    start_due_s: float | None,
+    in_rounds: bool = False,
 ) -> float:
     """Return when to look next: an interval from now, never past what falls due.
 
@@ -34,9 +39,13 @@ def next_look(
         every_s: the watch's interval.
         deadline_s: the last look is taken at the deadline itself (C3.7).
         start_due_s: when work that was never seen is overdue, if that is awaited.
+        in_rounds: all of one interval are due at the same instants, whenever they were
+            armed, so that a host is asked once a round for all of them (C4.4).
     """
     due_s = now_s + every_s
-    if every_s >= _ALIGNED_FROM_S:
+    if in_rounds:
+        due_s = (now_s // every_s + 1) * every_s
+    elif every_s >= _ALIGNED_FROM_S:
         due_s = float(round(due_s))  # watches armed at odd instants share a hand-over
     due_s = min(due_s, deadline_s)
     return due_s if start_due_s is None else min(due_s, start_due_s)

@@ -75,6 +75,8 @@ def outcome_record(outcome: Outcome) -> Record:
         "unknown_since": outcome.unknown_since.timestamp()
         if outcome.unknown_since
         else None,
+        "out_of_reach": outcome.out_of_reach,
+        "decided": phrase_record(outcome.decided),
         "reason": phrase_record(outcome.reason),
         "tail": [phrase_record(item) for item in outcome.tail],
         "resume": outcome.resume,
@@ -112,6 +114,8 @@ def outcome_of(record: Mapping[str, Json]) -> Outcome:
         result=Result(str(result)) if result else None,
         already_clear=bool(record["already_clear"]),
         unknown_since=instant(since) if since is not None else None,
+        out_of_reach=bool(record.get("out_of_reach")),
+        decided=phrase_of(record.get("decided")),
         reason=phrase_of(record["reason"]),
         tail=tuple(item for item in tail if item is not None),
         resume=cast("str | None", record["resume"]),

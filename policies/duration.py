@@ -50,6 +50,15 @@ def parse_settle(text: str) -> float:
     return int(match[1]) / 1000
 
 
+def format_duration(seconds: int) -> str:
+    """Return a duration as `parse_duration` reads it: `45s`, `30m`, `1h30m`, `2d`."""
+    words, rest = [], seconds
+    for unit, size in _IN_SECONDS.items():
+        count, rest = divmod(rest, size)
+        words += [f"{count}{unit}"] if count else []
+    return "".join(words)
+
+
 def format_minutes(seconds: float) -> str:
     """Return a time span as outcome lines write it: `45s`, `60min`, `1min30s` (C2.1).
 

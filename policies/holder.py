@@ -2,9 +2,9 @@
 
 import json
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from policies.target import MAX_PID
+from policies.names import MAX_PID
 
 _FIELD = re.compile(r"([A-Za-z_-]+)\s*:\s*(.*)")
 _DIGITS = re.compile(r"[0-9]{1,7}")
@@ -14,9 +14,11 @@ CONTENT_LIMIT = 65536
 _LONGEST_VALUE = 4096  # characters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """Whoever a lock file names; any part may be missing."""
+class Holder(NamedTuple):
+    """Whoever a lock file names; any part may be missing.
+
+    No dataclass: the lock guard reads lock files before every edit.
+    """
 
     session: str | None = None
     host: str | None = None
@@ -79,14 +81,30 @@ def _from_front_matter(text: str) -> Holder:
         match = _FIELD.fullmatch(item)
         listed = fields.get(name)
         if item.startswith("- ") and isinstance(listed, list):
-            listed.append(_unquote(item[2:]))
+            listed.append(_unquote(_uncommented(item[2:])))
         elif match:
-            name, value = match[1].lower(), match[2].strip()
+            name, value = match[1].lower(), _uncommented(match[2])
             if value.startswith("[") and value.endswith("]"):
                 fields[name] = [_unquote(part) for part in value[1:-1].split(",")]
             else:
                 fields[name] = _unquote(value) if value else []
     return Holder()
+
+
+def _uncommented(value: str) -> str:
+    """Return a value without the comment behind it; what is quoted keeps its `#`."""
+    value = value.strip()
+    before_quote = "[," if value.startswith("[") else ""
+    quote, last = "", ""
+    for at, char in enumerate(value):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'" and last in before_quote:
+            quote = char
+        elif char == "#" and value[at - 1 : at].strip() == "":
+            return value[:at].rstrip()
+        last = last if char.isspace() else char
+    return value
 
 
 def _unquote(value: str) -> str:

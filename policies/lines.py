@@ -110,7 +110,7 @@ def _cleared(outcome: Outcome, lang: Lang, zone: tzinfo) -> str:
     portuguese = lang is Lang.PT
     at = local_time(outcome.ended_at, zone)
     what = subject(outcome) + _where(outcome, lang)
-    state = f" [{outcome.result}]" if outcome.result else ""
+    state = _state(outcome, lang)
     activity = _activity(outcome.resume, lang)
     tail = ""
     if outcome.already_clear:
@@ -123,6 +123,15 @@ def _cleared(outcome: Outcome, lang: Lang, zone: tzinfo) -> str:
     if portuguese:
         return f"{what} em {at}{state} — retomar {activity}{tail}"
     return f"{what} at {at}{state} — resume {activity}{tail}"
+
+
+def _state(outcome: Outcome, lang: Lang) -> str:
+    """Return how work ended and, behind the brackets, what told so (C2.1)."""
+    if outcome.result is None:
+        return ""
+    if outcome.decided is None:
+        return f" [{outcome.result}]"
+    return f" [{outcome.result}] «{outcome.decided.render(lang)}»"
 
 
 def _activity(resume: str | None, lang: Lang) -> str:
@@ -165,8 +174,13 @@ def _without_sight(outcome: Outcome, lang: Lang) -> str:
     span = format_minutes((outcome.ended_at - since).total_seconds())
     reason = outcome.reason.render(lang) if outcome.reason else "?"
     where = _where(outcome, lang)
+    host = clean(outcome.target.host or "", LABEL_LIMIT)
     if lang is Lang.PT:
+        if outcome.out_of_reach:
+            return f"sem resposta de {host} há {span} ({reason})"
         return f"sem leitura{where} há {span} ({reason})"
+    if outcome.out_of_reach:
+        return f"no answer from {host} for {span} ({reason})"
     return f"could not be seen{where} for {span} ({reason})"
 
 

@@ -1,16 +1,14 @@
 """The values that the decisions are about; the contract's words and no synonyms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
 
+from policies.values import Json as Json  # noqa: PLC0414 - it is found here too
 from policies.wording import Phrase
 
-Json: TypeAlias = (
-    "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-)
 Evidence: TypeAlias = Mapping[str, Json]
 """What was seen, when and by which means: errno, identity, inode, host (C3.7)."""
 
@@ -66,6 +64,13 @@ class Target:
     label: str
     """The default label; for a lock the words behind `lock` in its lines."""
     host: str | None = None
+    on_hosts: bool = False
+    """Of several conditions, at least one is on a host."""
+
+    @property
+    def far(self) -> bool:
+        """A look at it reaches for another machine, which is done less often (C4.1)."""
+        return self.host is not None or self.on_hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +83,10 @@ class Observation:
         memory: handed to the next probe.
         notes: what a person must know now; each is said once.
         remarks: what closes the line when the watch ends on this observation.
+        result: how work ended, where that is known.
+        decided: what decided that: the text of a marker, or an exit status.
+        again_in_s: look again no later than so many seconds from now.
+        out_of_reach: with `UNKNOWN`: the host gave no answer at all (C2.3).
     """
 
     sight: Sight
@@ -87,8 +96,11 @@ class Observation:
     evidence: Evidence = field(default_factory=dict)
     memory: Memory = field(default_factory=dict)
     notes: tuple[Phrase, ...] = ()
-    result: Result | None = None
     remarks: tuple[Phrase, ...] = ()
+    result: Result | None = None
+    decided: Phrase | None = None
+    again_in_s: float | None = None
+    out_of_reach: bool = False
 
     def __post_init__(self) -> None:
         """Hold the first promise in the type itself.
@@ -108,6 +120,8 @@ class Outcome:
     Attributes:
         already_clear: it was clear at the first look (C2.2).
         unknown_since: set when the last looks could not see the condition (C2.3).
+        out_of_reach: the last look got no answer from the host.
+        decided: what told the result: the text of a marker, or an exit status.
         reason: why it could not be seen, or why it was removed.
         tail: short remarks that close the line, such as a lock with a near name.
         observations: looks that were taken.
@@ -125,6 +139,8 @@ class Outcome:
     result: Result | None = None
     already_clear: bool = False
     unknown_since: datetime | None = None
+    out_of_reach: bool = False
+    decided: Phrase | None = None
     reason: Phrase | None = None
     tail: tuple[Phrase, ...] = ()
     resume: str | None = None

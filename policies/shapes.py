@@ -1,9 +1,11 @@
 """An outcome as programs read it: `--json` and the ping (C2.5, C6.2)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, tzinfo
 
 from policies.delivery import idempotency_key
+from policies.duration import format_minutes
 from policies.lines import outcome_line, severity, title
 from policies.model import Ending, Json, Observation, Outcome, Ping, Target
 from policies.text import clean
@@ -63,6 +65,19 @@ def outcome_ping(
             "resume": _cleaned(outcome.resume),
             "session": _cleaned(outcome.session),
         },
+    )
+
+
+def reminder_ping(
+    outcome: Outcome, lang: Lang, zone: tzinfo, *, waiter: int, grace_s: float
+) -> Ping:
+    """Return the second ping of an outcome that nobody acknowledged (C9.4)."""
+    first = outcome_ping(outcome, lang, zone, waiter=waiter)
+    why = phrase("no_sign_of_life", span=format_minutes(grace_s)).render(lang)
+    return replace(
+        first,
+        idempotency_key=f"{first.idempotency_key}-again",
+        message=f"{first.message} — {why}",
     )
 
 

@@ -1,7 +1,11 @@
-"""Foreign text made fit for a line, a ping, a page or a terminal (C2.4)."""
+"""Foreign text made fit for a line, a ping, a page or a terminal (C2.4).
+
+Sent to hosts, too: Python 3.9 and the standard library only.
+"""
+
+from __future__ import annotations
 
 import re
-import unicodedata
 
 CUT_MARK = "…(cortado)"
 """Stands at the end of a text that was cut, in every language."""
@@ -9,7 +13,7 @@ CUT_MARK = "…(cortado)"
 # Joiners shape emoji and several scripts and move nothing on a terminal.
 _HARMLESS_FORMATS = frozenset("\u200c\u200d")
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_RAW_BYTES = re.compile("[\udc80-\udcff]+")
+_RAW_BYTES = "[\udc80-\udcff]+"  # compiled when needed: start-up time
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -33,21 +37,28 @@ def clean(text: str, limit: int | None = None) -> str:
         text: anything, from anywhere.
         limit: at most so many characters, `CUT_MARK` included; at least its length.
     """
-    shown = _decoded(text if limit is None else text[: limit + 1])
+    shown = text if limit is None else text[: limit + 1]
     if not shown.isprintable():  # nor is any of the unsafe categories
-        shown = "".join(
-            _escape(char)
-            if unicodedata.category(char) in _UNSAFE_CATEGORIES
-            and char not in _HARMLESS_FORMATS
-            else char
-            for char in shown
-        )
+        shown = _escaped(_decoded(shown))
     return shown if limit is None else cut(shown, limit)
+
+
+def _escaped(text: str) -> str:
+    import unicodedata  # noqa: PLC0415 - start-up time: a library for rare texts
+
+    return "".join(
+        _escape(char)
+        if unicodedata.category(char) in _UNSAFE_CATEGORIES
+        and char not in _HARMLESS_FORMATS
+        else char
+        for char in text
+    )
 
 
 def _decoded(text: str) -> str:
     """Read bytes that a locale without UTF-8 could not, where they are UTF-8."""
-    return _RAW_BYTES.sub(
+    return re.sub(
+        _RAW_BYTES,
         lambda run: (
             run[0].encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
         ),

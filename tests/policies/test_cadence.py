@@ -101,3 +101,47 @@ def test_what_falls_due_is_never_moved_to_a_whole_second(
         now_s=0.3, every_s=30.4, deadline_s=deadline_s, start_due_s=start_due_s
     )
     assert look_s == min(deadline_s, start_due_s or deadline_s)
+
+
+@pytest.mark.parametrize(
+    ("now_s", "expected_s"),
+    [
+        pytest.param(0.0, 60.0, id="the-next-round"),
+        pytest.param(59.9, 60.0, id="armed-just-before-it"),
+        pytest.param(60.0, 120.0, id="never-at-once"),
+        pytest.param(61.0, 120.0, id="behind-it"),
+    ],
+)
+def test_c4_4_what_is_looked_at_in_rounds_is_due_together_whenever_it_was_armed(
+    now_s: float, expected_s: float
+) -> None:
+    look_s = next_look(
+        now_s=now_s, every_s=60.0, deadline_s=1e6, start_due_s=None, in_rounds=True
+    )
+    assert look_s == expected_s
+
+
+@ALWAYS
+@given(
+    st.floats(0, 1e6),
+    st.floats(0, 60),
+    st.sampled_from([1.0, 30.0, 60.0, 90.0]),
+    st.floats(0, 1e6),
+)
+def test_a_round_is_shared_never_late_and_passes_no_deadline(
+    now_s: float, apart_s: float, every_s: float, left_s: float
+) -> None:
+    def due_s(at_s: float, deadline_s: float) -> float:
+        return next_look(
+            now_s=at_s,
+            every_s=every_s,
+            deadline_s=deadline_s,
+            start_due_s=None,
+            in_rounds=True,
+        )
+
+    first_s = due_s(now_s, 1e9)
+    assert now_s < first_s <= now_s + every_s
+    assert due_s(now_s, now_s + left_s) == min(first_s, now_s + left_s)
+    if now_s + apart_s < first_s:
+        assert due_s(now_s + apart_s, 1e9) == first_s

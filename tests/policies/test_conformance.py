@@ -77,7 +77,7 @@ def directly(
 def order(*options: str, ttl: str | None = None) -> Order:
     """Read a command's common options as the command does."""
     arguments: argparse.Namespace = parse(["lock", "api", *options])[1]
-    return order_of(arguments, Config(), {} if ttl is None else {"TTL": ttl})
+    return order_of(arguments, Config(), {} if ttl is None else {"TTL": ttl}, far=False)
 
 
 # R1: what a watch may wait for

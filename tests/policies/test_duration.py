@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from policies.duration import (
     format_countdown,
+    format_duration,
     format_minutes,
     parse_duration,
     parse_settle,
@@ -169,3 +170,17 @@ def test_a_span_is_written_in_minutes(seconds: float, text: str) -> None:
 )
 def test_a_countdown_shows_the_time_left(seconds: float, text: str) -> None:
     assert format_countdown(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(45, "45s"), (1800, "30m"), (5400, "1h30m"), (172800, "2d"), (93784, "1d2h3m4s")],
+)
+def test_a_duration_is_written_as_it_is_read(seconds: int, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+@ALWAYS
+@given(st.integers(1, YEAR_S))
+def test_a_duration_that_was_written_is_read_again(seconds: int) -> None:
+    assert parse_duration(format_duration(seconds)) == seconds

@@ -50,6 +50,17 @@ WHOLE = Holder(
             Holder(host="a"),
             id="lines-that-are-odd",
         ),
+        pytest.param(
+            "---\npaths: # where\n- src # comment\n- a#b\n- '#c d' # e\n- \"f # g\"\n"
+            "- it's # h\n- # i\n- 'j # k\n---",
+            Holder(paths=("src", "a#b", "#c d", "f # g", "it's", "'j # k")),
+            id="comments-behind-items",
+        ),
+        pytest.param(
+            "---\nhost: box # mine\npid: 7\t# x\npaths: [a, 'b # c', d#] # e\n---",
+            Holder(host="box", pid=7, paths=("a", "b # c", "d#")),
+            id="comments-behind-values",
+        ),
         pytest.param("---\nhost: box\n", Holder(), id="B11-front-matter-half-written"),
         pytest.param("---\nsession:\npid: x\n---", Holder(), id="values-missing"),
         pytest.param(

@@ -166,6 +166,35 @@ LINES = [
         id="C4.3-B83-the-machine-slept",
     ),
     pytest.param(
+        replace(blind(BOX), out_of_reach=True, reason=phrase("host_lost", host="box")),
+        "⏰ EXPIROU: treino sem resposta de box há 12min (a conexão com box caiu) — "
+        "renovar ou remover?",
+        "⏰ EXPIROU: treino no answer from box for 12min (the connection to box was "
+        "lost) — renew or remove?",
+        id="C2.3-a-silent-host",
+    ),
+    pytest.param(
+        replace(blind(REMOTE_PORT), out_of_reach=True, reason=None),
+        "⏰ EXPIROU: porta 5432 sem resposta de box há 12min (?) — renovar prazo ou "
+        "remover monitor?",
+        "⏰ EXPIROU: porta 5432 no answer from box for 12min (?) — renew the deadline "
+        "or remove the watch?",
+        id="C2.3-a-silent-host-of-a-resource",
+    ),
+    pytest.param(
+        replace(
+            BOX,
+            result=Result.FAIL,
+            decided=phrase("probe_failed", error="3 \x1b[31mFAILED"),
+            resume="x",
+        ),
+        "✅ TERMINOU: treino no box em 10:00:00 [FAIL] «a leitura falhou: 3 "
+        "\\x1b[31mFAILED» — retomar x",
+        "✅ TERMINOU: treino on box at 10:00:00 [FAIL] «the look failed: 3 "
+        "\\x1b[31mFAILED» — resume x",
+        id="C2.1-what-decided",
+    ),
+    pytest.param(
         blind(LOCK),
         "⏰ EXPIROU: lock meta-context sem leitura há 12min (sem permissão: /l) — "
         "renovar prazo ou remover monitor?",

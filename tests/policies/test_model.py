@@ -8,8 +8,7 @@ from importlib import import_module
 import pytest
 
 import policies
-from policies.model import Observation, Sight
-from policies.proctable import Row
+from policies.model import Observation, Outcome, Sight
 from policies.verdict import Decision
 from tests.policies.samples import START
 
@@ -47,4 +46,4 @@ def test_a_value_of_policies_cannot_be_changed_later(kind: type) -> None:
 
 
 def test_the_values_of_policies_are_found() -> None:
-    assert {Observation, Row, Decision} <= set(VALUES)
+    assert {Observation, Outcome, Decision} <= set(VALUES)

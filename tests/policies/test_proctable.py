@@ -361,3 +361,21 @@ def test_a_proc_that_hides_processes_is_known(
     hides: bool,
 ) -> None:
     assert hides_processes(mounts, uid, gids) is hides
+
+
+def test_what_looks_on_a_host_never_matches_nor_the_session_that_carries_it() -> None:
+    agent = ("python3", "-I", "-S", "-c", "import os", "341", "koder-monitor-agent")
+    titles = {
+        1: ("sshd: /usr/sbin/sshd -D [listener] 0 of 10-100 startups",),
+        2: ("sshd: ana [priv]",),
+        3: ("sshd: ana@notty",),
+        4: agent,
+        5: ("sshd: eve@notty",),
+        6: ("/bin/sh", "-s", "koder-monitor-agent"),
+    }
+    parents = {1: 0, 2: 1, 3: 2, 4: 3, 5: 1, 6: 5}
+    rows = {
+        pid: Row(pid=pid, ppid=parents[pid], start=pid, state="S", argv=argv)
+        for pid, argv in titles.items()
+    }
+    assert own_side(rows, ()) == {2, 3, 4, 5, 6}
