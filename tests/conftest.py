@@ -5,8 +5,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.services import stop_services
+
+# A busy machine is no fault of the code, and CI finds the same each time: what it has
+# not found before is for those who run the tests by hand.
+settings.register_profile(
+    "ours",
+    deadline=None,
+    derandomize=os.environ.get("CI") == "true",
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("ours")
 
 _OURS = ("KODER_MONITOR_", "CLAUDE_CODE_")
 

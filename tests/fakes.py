@@ -7,15 +7,18 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from notify.errors import DeliveryError
-from policies.model import Memory, Observation, Outcome, Ping, Sight, Target
+from policies.model import Json, Memory, Observation, Outcome, Ping, Sight, Target
 from policies.proctable import Row
 from policies.sight import unknown
 from policies.verdict import Rules
 from policies.wording import Phrase, phrase
-from watcher.conditions import Hint
+from watcher.conditions import Hint, Looker
 from watcher.engine import Listener, Watch
+from watcher.errors import TransportError
+from watcher.onhost import answer, at_home
+from watcher.transport import Answer, HostState, Reply, Request
 
-_LIMIT_S = 20.0  # of what takes milliseconds
+_LIMIT_S = 60.0  # of what takes milliseconds, on a machine that is busy
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -242,6 +245,10 @@ class FakeCondition:
         self.hang: threading.Event | None = None
         self.hanging = ""
         """The group on whose thread a look hangs."""
+        self.takes_looks: Looker | None = None
+
+    def looker(self) -> Looker | None:
+        return self.takes_looks
 
     def joined(self, launcher: int) -> None:
         return
@@ -286,3 +293,66 @@ class FakeChannel:
         answer = self.answers.pop(0) if self.answers else None
         if answer is not None:
             raise answer
+
+
+class FakeHost:
+    """A host that is this machine, or out of reach when a test says so."""
+
+    def __init__(self, name: str = "box") -> None:
+        self.name = name
+        self.silent: Phrase | None = None
+        """Why it gives no answer."""
+        self.refused: Phrase | None = None
+        self.answers: dict[str, Answer] = {}
+        """By `op`: what it says instead of looking."""
+        self.asked: list[Sequence[Request]] = []
+        self.followed: list[tuple[int, int, Callable[[], None]]] = []
+        self.logouts = 0
+        self.about: dict[str, Json] = {"means": "agent", "boot_id": "boot-of-box"}
+
+    async def reach(self) -> Phrase | None:
+        return self.refused
+
+    async def ask(self, requests: Sequence[Request], *, last: bool = False) -> Reply:
+        self.asked.append(requests)
+        if self.silent is not None:
+            raise TransportError(self.silent)
+        return Reply(answers=[self._answer(one) for one in requests], about=self.about)
+
+    async def anew(self) -> None:
+        self.logouts += 1
+
+    def _answer(self, request: Request) -> Answer:
+        said = self.answers.get(str(request["op"]))
+        home = str(self.about.get("home", "/"))
+        return said if said is not None else answer(at_home(request, home))
+
+    def follow(
+        self, pid: int, start: int, wake: Callable[[], None]
+    ) -> Callable[[], None]:
+        entry = (pid, start, wake)
+        self.followed.append(entry)
+        return lambda: self.followed.remove(entry)
+
+    async def close(self) -> None:
+        return
+
+
+class FakeHosts:
+    """Hosts that a test steers, by their names."""
+
+    def __init__(self, *hosts: FakeHost) -> None:
+        self.hosts = {host.name: host for host in hosts}
+        self.answered: dict[str, HostState] = {}
+
+    def of(self, name: str) -> FakeHost:
+        return self.hosts.setdefault(name, FakeHost(name))
+
+    def states(self) -> list[HostState]:
+        return [
+            self.answered.get(name, HostState(name=name, last_error=host.silent))
+            for name, host in self.hosts.items()
+        ]
+
+    async def close(self) -> None:
+        return

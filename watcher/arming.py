@@ -4,15 +4,17 @@ import asyncio
 import contextlib
 import os
 import sqlite3
+from typing import cast
 
+from policies.cadence import cadence
 from policies.clock import Clock
-from policies.model import Memory
+from policies.model import Memory, Target
 from policies.verdict import Rules
 from policies.wording import Phrase
-from watcher import store
+from watcher import inbox, store
 from watcher.app import key_problem
 from watcher.circling import Circling
-from watcher.conditions import Condition, Place
+from watcher.conditions import Condition, LocalCondition, Place
 from watcher.config import Config
 from watcher.engine import Watch
 from watcher.errors import UsageError
@@ -22,6 +24,7 @@ from watcher.offload import HungError, Worker
 from watcher.sightings import Sightings
 from watcher.store import WaiterRow, WatchRow
 from watcher.targets import condition_of
+from watcher.transport import Hosts
 
 _FIRST_LOOK_S = 1.0  # an arming command is answered by then, seen or not
 
@@ -39,6 +42,7 @@ class Arming:
         keeping: Keeping,
         sightings: Sightings,
         circling: Circling,
+        hosts: Hosts | None,
     ) -> None:
         """Arm nothing yet."""
         self.set_aside: Phrase | None = None
@@ -52,6 +56,7 @@ class Arming:
         self._keeping = keeping
         self._sightings = sightings
         self._circling = circling
+        self._hosts = hosts
         self._one_by_one = asyncio.Lock()
         self._refusals = Worker("refusal")
         self._asked: dict[str, tuple[str, int]] = {}
@@ -69,8 +74,15 @@ class Arming:
             UsageError: it cannot be watched at all.
             LostError: somebody else is the owner now.
         """
-        place = Place(config=self._config, cwd="/", launcher=order.launcher)
+        place = Place(
+            config=self._config,
+            cwd="/",
+            launcher=order.launcher,
+            clock=self._clock,
+            hosts=self._hosts,
+        )
         condition = condition_of(order.target, place)
+        await self._reach_host(condition)
         async with self._one_by_one:
             asked = self._asked_before(order.nonce)
             if asked is not None:
@@ -97,10 +109,12 @@ class Arming:
         self._refusals.close()
 
     async def _arm_new(self, condition: Condition, order: Order) -> Hosted:
-        refusal = await self._refusal(condition)
-        if refusal is not None:
-            condition.close()
-            raise UsageError(refusal)
+        if condition.looker() is None:
+            refusal = await self._refusal(cast("LocalCondition", condition))
+            if refusal is not None:
+                condition.close()
+                raise UsageError(refusal)
+        every_s = self._every_s(order.every_s, condition.target)
         watch_id = os.urandom(6).hex()
         waiter = self._waiter(1, order, condition.target.label)
         memory: Memory = {"awaits_start": True} if order.start_within_s else {}
@@ -108,7 +122,7 @@ class Arming:
             id=watch_id,
             condition=condition,
             rules=Rules(armed_s=0, deadline_s=0, settle_s=0),
-            every_s=order.every_s,
+            every_s=every_s,
             ttl_s=order.ttl_s,
             label=waiter.label,
             armed_at=self._clock.wall(),
@@ -116,6 +130,7 @@ class Arming:
             memory=memory,
         )
         hosted = Hosted(watch=watch, waiters={1: waiter}, last_number=1)
+        hosted.log_only = order.log_only
         for note in (self.set_aside, self._key_problem):
             if note is not None:
                 hosted.notes.append(note)
@@ -133,7 +148,7 @@ class Arming:
             host=condition.target.host,
             armed_at=waiter.armed_at,
             deadline_at=waiter.deadline_at,
-            every_s=order.every_s,
+            every_s=every_s,
             ttl_s=order.ttl_s,
             start_within_s=order.start_within_s,
             looks=0,
@@ -144,7 +159,7 @@ class Arming:
 
         def insert(connection: sqlite3.Connection) -> None:
             store.insert_watch(connection, row)
-            store.insert_waiter(connection, watch_id, waiter)
+            self._insert_waiter(connection, watch_id, waiter)
 
         try:
             await self._keeping.durably(insert)
@@ -153,14 +168,49 @@ class Arming:
             raise
         self._note_asked(waiter, watch_id)
         self._watches.host(hosted)
+        self._watches.happened("armed", watch_id)
         return hosted
+
+    @staticmethod
+    def _insert_waiter(
+        connection: sqlite3.Connection, watch_id: str, waiter: WaiterRow
+    ) -> None:
+        """Store a waiter; its session has seen what it was told before (C9.4)."""
+        store.insert_waiter(connection, watch_id, waiter)
+        if waiter.session is not None:
+            inbox.sign_of_life(connection, waiter.session, waiter.armed_at)
 
     def _note_asked(self, waiter: WaiterRow, watch_id: str) -> None:
         """Remember who asked, even where the store cannot take it just now."""
         if waiter.nonce is not None:
             self._asked[waiter.nonce] = (watch_id, waiter.number)
 
-    async def _refusal(self, condition: Condition) -> Phrase | None:
+    async def _reach_host(self, condition: Condition) -> None:
+        """Reach for a host first, which may take long: other commands do not wait.
+
+        Raises:
+            UsageError: it can never be used as it stands.
+        """
+        looker = condition.looker()
+        if looker is None or self._watches.of_target(condition.target.text):
+            return
+        refusal = await looker.refusal(condition)
+        looker.close()
+        if refusal is not None:
+            condition.close()
+            raise UsageError(refusal)
+
+    def _every_s(self, asked_s: int | None, target: Target) -> int:
+        """Return how often to look, never below the floor (C4.1)."""
+        times = self._config.cadence
+        far = target.far
+        return cadence(
+            asked_s=asked_s,
+            default_s=int(times.remote if far else times.local),
+            floor_s=int(times.floor_remote if far else times.floor_local),
+        ).every_s
+
+    async def _refusal(self, condition: LocalCondition) -> Phrase | None:
         if self._refusals.hung:  # on a dead mount; the next one gets another thread
             self._refusals.close()
             self._refusals = Worker("refusal")
@@ -176,13 +226,14 @@ class Arming:
         watch = hosted.watch
         waiter = self._waiter(number, order, watch.condition.target.label)
         hosted.waiters[number] = waiter
+        hosted.log_only = hosted.log_only and order.log_only
         self._note_asked(waiter, watch.id)
         watch.condition.joined(order.launcher)
         within_s = watch.rules.start_within_s
         if order.start_within_s:
             waited_s = self._clock.boot() - watch.rules.armed_s
             within_s = max(within_s, waited_s + order.start_within_s)
-        await self._keeping.durably(lambda c: store.insert_waiter(c, watch.id, waiter))
+        await self._keeping.durably(lambda c: self._insert_waiter(c, watch.id, waiter))
         self._circling.look(self._watches.hosted.values())
         if hosted.waiting():
             rules = hosted.rules(self._config.cadence.settle, start_within_s=within_s)
@@ -214,6 +265,7 @@ class Arming:
             boot_id=self._boot_id,
             takes=order.takes,
             nonce=order.nonce,
+            project=order.project,
         )
 
     def _asked_before(self, nonce: str | None) -> tuple[str, int] | None:

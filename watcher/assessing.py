@@ -69,6 +69,8 @@ def gather(
     if kind == "lock" and host is None:
         return _lock_evidence(look, here, project, before)
     near = host is None
+    if kind == "log":
+        return _log_evidence(look, clock)
     return WorkEvidence(
         at=look.at,
         sight=look.sight,
@@ -77,6 +79,19 @@ def gather(
         processes=_processes(look, here) if near else (),
         log=log if near else None,
         log_size=_size(log) if near and log is not None else None,
+    )
+
+
+def _log_evidence(look: Observation, clock: Clock) -> WorkEvidence:
+    """Return what the look brought of a log, here or on its host."""
+    path, size = look.evidence.get("path"), look.evidence.get("size")
+    return WorkEvidence(
+        at=look.at,
+        sight=look.sight,
+        reason=look.reason,
+        awake_s=round(clock.awake(), 3),
+        log=path if isinstance(path, str) else None,
+        log_size=size if isinstance(size, int) else None,
     )
 
 

@@ -1,8 +1,9 @@
 """Looks, waits, and says how watches ended.
 
-One engine for any number of watches. Those that are due are looked at in groups, one
-thread a group, so that ten thousand locks of a directory cost one hand-over and a
-directory that hangs holds no other up. A hint says "look now"; the clock is the truth.
+One engine for any number of watches. Those that are due are looked at in groups, a
+thread or a host each, so that ten thousand locks of a directory cost one hand-over and
+a directory that hangs holds no other up. A hint says "look now"; the timer is the
+truth.
 """
 
 import asyncio
@@ -17,19 +18,18 @@ from policies.cadence import next_look
 from policies.clock import Clock
 from policies.lines import cleared_ending
 from policies.model import Ending, Memory, Observation, Outcome, Sight
-from policies.sight import unknown
 from policies.verdict import Decision, Progress, Rules, Verdict, decide
 from policies.wording import Phrase, phrase
-from watcher.conditions import Condition, Hint
+from watcher.conditions import Condition, Hint, Look, Looker
 from watcher.hints import Hints
-from watcher.offload import HungError, Worker
+from watcher.looking import OnThread, given_up
+from watcher.offload import HungError
 
 _log = logging.getLogger(__name__)
 
 LOOK_LIMIT_S = 10.0
 """A look that takes longer has seen nothing."""
 
-_LAST_LOOK_LIMIT_S = 1.5  # at the deadline nobody should wait much longer
 _MOST_AT_ONCE = 512  # looks that one hand-over to a thread takes
 
 
@@ -72,6 +72,12 @@ class Listener:
     def saw(self, watch: Watch, observation: Observation) -> None:
         """A whole look was taken; a quick one that changed nothing is not told."""
 
+    def looked(self, watch: Watch, sight: Sight, unknown_s: float) -> None:
+        """A look was taken, a quick one too; so long before it nothing was seen."""
+
+    def hung(self, watch: Watch) -> None:
+        """A look did not come back in time."""
+
     def noted(self, watch: Watch, note: Phrase) -> None:
         """Something that a person must know; each sentence once a watch."""
 
@@ -81,11 +87,11 @@ class Listener:
 
 
 class _Group:
-    """The watches that share a thread, and those of them that are due."""
+    """The watches that are looked at together, and those of them that are due."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, looker: Looker) -> None:
         self.name = name
-        self.worker = Worker(f"look {name}")
+        self.looker = looker
         self.due: list[Watch] = []
         self.busy = False
         self.size = 0
@@ -143,7 +149,7 @@ class Engine:
             return
         if self._hints is not None:
             self._hints.drop(watch_id)
-        self._groups[watch.group].worker.later(watch.condition.close)
+        self._groups[watch.group].looker.later(watch.condition.close)
         self._leave_group(watch)
 
     def hosted(self) -> Sequence[Watch]:
@@ -209,17 +215,18 @@ class Engine:
             wait.cancel()
 
     def _enter_group(self, watch: Watch) -> None:
-        watch.group = watch.condition.group
-        if watch.group not in self._groups:
-            self._groups[watch.group] = _Group(watch.group)
-        self._groups[watch.group].size += 1
+        name = watch.group = watch.condition.group
+        if name not in self._groups:
+            looker = watch.condition.looker() or OnThread(f"look {name}")
+            self._groups[name] = _Group(name, looker)
+        self._groups[name].size += 1
 
     def _leave_group(self, watch: Watch) -> None:
         group = self._groups[watch.group]
         group.size -= 1
         if not group.size:
             del self._groups[watch.group]
-            group.worker.close()
+            group.looker.close()
 
     def _set_due(self, watch: Watch, due_s: float) -> None:
         watch.due_s = due_s
@@ -265,20 +272,25 @@ class Engine:
         """
         now_s = self._clock.boot()
         deadline_s = min(watch.rules.deadline_s for watch in batch)
-        limit_s = max(min(deadline_s - now_s, LOOK_LIMIT_S), _LAST_LOOK_LIMIT_S)
-        quick = [_may_be_quick(watch, now_s) for watch in batch]
+        limit_s = min(deadline_s - now_s, LOOK_LIMIT_S)
+        looks = [
+            Look(
+                watch.condition,
+                watch.memory,
+                quick=_may_be_quick(watch, now_s),
+                last=now_s >= watch.rules.deadline_s,
+            )
+            for watch in batch
+        ]
         for watch in batch:
             watch.hinted = False
         try:
-            async with asyncio.timeout(limit_s):
-                return await group.worker.call(
-                    lambda: [
-                        _see(watch, at, quick=is_quick)
-                        for watch, is_quick in zip(batch, quick, strict=True)
-                    ]
-                )
+            async with asyncio.timeout(max(limit_s, group.looker.last_limit_s)):
+                return await group.looker.take(looks, at)
         except (TimeoutError, HungError):
-            return [_give_up(watch, at) for watch in batch]
+            for watch in batch:
+                self._listener.hung(watch)
+            return [given_up(look, at) for look in looks]
 
     def _hosts(self, watch: Watch) -> bool:
         return self._watches.get(watch.id) is watch
@@ -302,8 +314,8 @@ class Engine:
         if not self._hosts(watch):
             return
         if observation is None and now_s < watch.rules.deadline_s:
-            self._count(watch, now_s, blind=False)
-            self._wait_on(watch, now_s, overdue_s=None)
+            self._count(watch, now_s, Sight.HELD, blind=False)
+            self._wait_on(watch, now_s, overdue_s=None, again_in_s=None)
             return
         if observation is None:  # the deadline came meanwhile: it wants a whole look
             watch.hinted = True
@@ -312,7 +324,7 @@ class Engine:
         if watch.condition.group != watch.group:  # it gave up a thread that hangs
             self._leave_group(watch)
             self._enter_group(watch)
-        self._count(watch, now_s, blind=_is_blind(observation))
+        self._count(watch, now_s, observation.sight, blind=_is_blind(observation))
         watch.memory = observation.memory
         decision = decide(watch.rules, watch.progress, observation, now_s=now_s)
         watch.progress = decision.progress
@@ -334,12 +346,13 @@ class Engine:
         watch.progress = replace(watch.progress, candidate_s=None, ever_blocked=True)
         self._set_due(watch, min(rules.deadline_s, self._clock.boot() + watch.every_s))
 
-    def _count(self, watch: Watch, now_s: float, *, blind: bool) -> None:
-        if watch.blind:
-            watch.unknown_s += now_s - watch.last_look_s
+    def _count(self, watch: Watch, now_s: float, sight: Sight, *, blind: bool) -> None:
+        unknown_s = now_s - watch.last_look_s if watch.blind else 0.0
+        watch.unknown_s += unknown_s
         watch.blind = blind
         watch.last_look_s = now_s
         watch.looks += 1
+        self._listener.looked(watch, sight, unknown_s)
 
     def _tell(self, watch: Watch, observation: Observation) -> None:
         """Say what a person must know, each sentence once a watch."""
@@ -360,7 +373,8 @@ class Engine:
         if not watch.waiting:
             watch.waiting = True
             self._listener.armed(watch, observation)
-        self._wait_on(watch, now_s, overdue_s=overdue_s)
+        again_in_s = observation.again_in_s
+        self._wait_on(watch, now_s, overdue_s=overdue_s, again_in_s=again_in_s)
         if self._hints is None or watch.blind:
             return
         self._unfollowed[watch.id] = watch.condition.hints()
@@ -386,13 +400,23 @@ class Engine:
         finally:
             self._following = False
 
-    def _wait_on(self, watch: Watch, now_s: float, *, overdue_s: float | None) -> None:
+    def _wait_on(
+        self,
+        watch: Watch,
+        now_s: float,
+        *,
+        overdue_s: float | None,
+        again_in_s: float | None,
+    ) -> None:
         due_s = next_look(
             now_s=now_s,
             every_s=watch.every_s,
             deadline_s=watch.rules.deadline_s,
             start_due_s=overdue_s,
+            in_rounds=watch.condition.target.far,
         )
+        if again_in_s is not None:
+            due_s = min(due_s, now_s + again_in_s)
         self._set_due(watch, now_s if watch.hinted else due_s)
 
     def _outcome(
@@ -418,7 +442,9 @@ class Engine:
             result=observation.result,
             already_clear=not decision.progress.ever_blocked,
             unknown_since=unknown_since,
+            out_of_reach=observation.out_of_reach,
             reason=observation.reason,
+            decided=observation.decided,
             tail=observation.remarks,
             resume=watch.resume,
             session=watch.session,
@@ -430,32 +456,6 @@ class Engine:
 
 
 _ENDINGS = {Verdict.EXPIRED: Ending.EXPIRED, Verdict.UNSEEN: Ending.UNSEEN}
-
-
-def _see(watch: Watch, at: datetime, *, quick: bool) -> Observation | None:
-    """Take one look on the group's thread; None when it is held as before."""
-    condition = watch.condition
-    try:
-        if quick and condition.unchanged(watch.memory):
-            return None
-        return condition.look(watch.memory, at)
-    except Exception as error:  # noqa: BLE001 - a fault of ours is no release
-        return _failed(watch, at, error)
-
-
-def _give_up(watch: Watch, at: datetime) -> Observation:
-    """Return what it means that a look did not come back."""
-    try:
-        return watch.condition.hung(watch.memory, at)
-    except Exception as error:  # noqa: BLE001 - nor a reason to stop looking
-        return _failed(watch, at, error)
-
-
-def _failed(watch: Watch, at: datetime, error: Exception) -> Observation:
-    _log.error("probe.failed", exc_info=error, extra={"watch_id": watch.id})
-    what = f"{type(error).__name__}: {error}"
-    reason = phrase("probe_failed", error=what)
-    return unknown(watch.memory, at, reason, {"means": "look", "error": what})
 
 
 def _may_be_quick(watch: Watch, now_s: float) -> bool:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from policies.wording import Phrase, phrase
-from watcher.conditions import DirectoryHint, Hint, ReadableHint
+from watcher.conditions import CallHint, DirectoryHint, FileHint, Hint, ReadableHint
 from watcher.offload import HungError, Worker
+from watcher.writes import Writes
 
 if TYPE_CHECKING:
     from inotify_simple import INotify
@@ -43,7 +44,7 @@ class Hints(Protocol):
 
 
 class SystemHints:
-    """inotify(7) for directories, the event loop for descriptors."""
+    """inotify(7) for directories and files, the event loop for descriptors."""
 
     def __init__(
         self, wake: Callable[[str], None], degraded: Callable[[Phrase], None]
@@ -64,19 +65,25 @@ class SystemHints:
         self._numbers: dict[str, int] = {}
         self._followed: dict[str, set[tuple[int, str]]] = {}
         self._fds: dict[str, dict[Hashable, int]] = {}
+        self._calls: dict[str, dict[Hashable, Callable[[], None]]] = {}
+        self._writes = Writes(self, wake)
 
     async def follow(self, watch_id: str, wanted: Sequence[Hint]) -> bool:
-        """Follow directories and descriptors; those followed already stay."""
+        """Follow what is wanted; what is followed already stays."""
         self._follow_fds(watch_id, [h for h in wanted if isinstance(h, ReadableHint)])
+        self._follow_calls(watch_id, [h for h in wanted if isinstance(h, CallHint)])
         fresh = False
         for hint in wanted:
             if isinstance(hint, DirectoryHint):
                 fresh |= await self._follow_directory(watch_id, hint)
-        return fresh
+        files = [hint for hint in wanted if isinstance(hint, FileHint)]
+        return await self._writes.follow(watch_id, files) or fresh
 
     def drop(self, watch_id: str) -> None:
         """Forget a watch; a directory that nobody follows any more is let go."""
         self._follow_fds(watch_id, [])
+        self._follow_calls(watch_id, [])
+        self._writes.drop(watch_id)
         for number, name in self._followed.pop(watch_id, ()):
             names = self._names.get(number, {})
             ids = names.get(name, set())
@@ -90,6 +97,9 @@ class SystemHints:
         """Close inotify and leave the event loop."""
         for watch_id in list(self._fds):
             self._follow_fds(watch_id, [])
+        for watch_id in list(self._calls):
+            self._follow_calls(watch_id, [])
+        self._writes.close()
         inotify, self._inotify = self._inotify, None
         if inotify is None:
             self._worker.close(lambda: None)
@@ -112,6 +122,16 @@ class SystemHints:
                     followed[hint.about] = copy
         if followed:
             self._fds[watch_id] = followed
+
+    def _follow_calls(self, watch_id: str, wanted: Sequence[CallHint]) -> None:
+        followed = self._calls.pop(watch_id, {})
+        for about in followed.keys() - {hint.about for hint in wanted}:
+            followed.pop(about)()
+        for hint in wanted:
+            if hint.about not in followed:
+                followed[hint.about] = hint.subscribe(lambda: self._wake(watch_id))
+        if followed:
+            self._calls[watch_id] = followed
 
     def _copy(self, watch_id: str, hint: ReadableHint) -> int | None:
         loop = asyncio.get_running_loop()
@@ -147,6 +167,35 @@ class SystemHints:
         self._followed.setdefault(watch_id, set()).add((number, hint.name))
         return fresh
 
+    async def add(self, path: str) -> int | None:
+        """Follow the next write to a file; for `Writes`."""
+        if not self._usable:
+            return None
+        from inotify_simple import flags  # noqa: PLC0415 - after arming only
+
+        mask = flags.MODIFY | flags.CLOSE_WRITE | flags.ONESHOT
+        async with self._adding:
+            return await self._add_watch(path, mask)
+
+    async def state(self, path: str) -> tuple[int, int] | None:
+        """Return inode and size of a file, None where it does not answer."""
+
+        def look() -> tuple[int, int]:
+            found = os.stat(path)
+            return found.st_ino, found.st_size
+
+        try:
+            async with self._adding, asyncio.timeout(_ADD_LIMIT_S):
+                return await self._worker.call(look)
+        except (OSError, HungError):  # TimeoutError is one
+            return None
+
+    def remove(self, number: int) -> None:
+        """Follow a directory or a file no more."""
+        if self._inotify is not None:
+            with contextlib.suppress(OSError):
+                self._inotify.rm_watch(number)
+
     async def _add(self, directory: str) -> int | None:
         """Watch a directory and return inotify's number for it, or None."""
         if not self._usable:
@@ -162,11 +211,18 @@ class SystemHints:
             | flags.MOVE_SELF
             | flags.ONLYDIR
         )
+        number = await self._add_watch(directory, mask)
+        if number is not None:
+            self._numbers[directory] = number
+            self._names.setdefault(number, {})
+        return number
+
+    async def _add_watch(self, path: str, mask: int) -> int | None:
         try:
             inotify = self._opened()
             async with asyncio.timeout(_ADD_LIMIT_S):
                 number: int = await self._worker.call(
-                    lambda: inotify.add_watch(directory, mask)
+                    lambda: inotify.add_watch(path, mask)
                 )
         except (TimeoutError, HungError):
             return None
@@ -178,8 +234,6 @@ class SystemHints:
                 name = errno.errorcode[error.errno]
                 self._degraded(phrase("inotify_limit", error=name))
             return None
-        self._numbers[directory] = number
-        self._names.setdefault(number, {})
         return number
 
     def _opened(self) -> "INotify":
@@ -202,7 +256,9 @@ class SystemHints:
             if event.mask & flags.Q_OVERFLOW:
                 for names in list(self._names.values()):
                     self._wake_all(names)
+                self._writes.wake_all()
                 continue
+            self._writes.written(event.wd)
             names = self._names.get(event.wd, {})
             if event.mask & flags.IGNORED:  # gone with its directory, or unmounted
                 self._forget_number(event.wd)
@@ -231,6 +287,4 @@ class SystemHints:
 
     def _forget_directory(self, number: int) -> None:
         self._forget_number(number)
-        if self._inotify is not None:
-            with contextlib.suppress(OSError):
-                self._inotify.rm_watch(number)
+        self.remove(number)

@@ -1,7 +1,7 @@
 """The watches that a service hosts, each with those who wait for it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -19,7 +19,7 @@ class Order:
 
     target: str
     ttl_s: int
-    every_s: int
+    every_s: int | None
     lang: Lang
     label: str | None = None
     resume: str | None = None
@@ -28,6 +28,10 @@ class Order:
     launcher: int = 0
     takes: bool = False
     nonce: str | None = None
+    project: str | None = None
+    detach: bool = False
+    log_only: bool = False
+    """Its ping goes to the fallback log: a selftest wakes nobody."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,9 +46,13 @@ class Hosted:
     told: dict[int, Outcome] = field(default_factory=dict)
     notes: list[Phrase] = field(default_factory=list)
     looked: bool = False
+    log_only: bool = False
+    """As everybody who waits asked; forgotten in a restart: rather a ping too many."""
     awaited: asyncio.Event | None = None
     """Made for whoever waits for news: an event costs more than the watch itself."""
     saved: tuple[Sight, Memory] | None = None
+    grace_s: float = 0.0
+    """How long an expiry may be held back, for news from a detached watcher."""
 
     def waiting(self) -> list[WaiterRow]:
         """Return those whose outcome is open, in the order they came."""
@@ -131,6 +139,8 @@ class Watches:
     def __init__(self, engine: Engine) -> None:
         """Host nothing yet."""
         self.engine = engine
+        self.happened: Callable[[str, str], object] = lambda name, watch_id: None  # noqa: ARG005
+        """Told when a watch is armed or renewed: by what name, and which."""
         self.hosted: dict[str, Hosted] = {}
         self._by_target: dict[str, str] = {}
         self._told: dict[str, tuple[float, Hosted]] = {}

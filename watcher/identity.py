@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from policies.model import Json
+from watcher.onhost import exits
 from watcher.procfs import ProcessTable
 
 _WATCHED = 64  # processes that get a descriptor each; the rest are looked at by /proc
@@ -41,6 +42,7 @@ class ExitDescriptors:
     def __init__(self) -> None:
         """Hold none yet."""
         self._held: dict[Identity, int] = {}
+        self._told: dict[Identity, int] = {}
 
     def hold(self, identity: Identity, table: ProcessTable) -> None:
         """Take a descriptor where the system has them, if it is this process."""
@@ -58,17 +60,29 @@ class ExitDescriptors:
             self._held[identity] = fd
 
     def ended(self, identity: Identity) -> bool | None:
-        """Say whether it has ended; None without a descriptor on it."""
+        """Say whether it has ended; None where no descriptor tells."""
         fd = self._held.get(identity)
         if fd is None:
-            return None
+            return True if identity in self._told else None
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         return bool(poll.poll(0))
 
+    def status(self, identity: Identity) -> int | None:
+        """Return the wait status of one that has ended, where the kernel tells it."""
+        if identity in self._told:
+            return self._told[identity]
+        status = exits.known_status(identity.pid, identity.start)
+        fd = self._held.get(identity)
+        return exits.reaped_status(fd) if status is None and fd is not None else status
+
     def keep_only(self, identities: Sequence[Identity]) -> None:
-        """Close the descriptors of all others."""
-        for identity in [held for held in self._held if held not in identities]:
+        """Close the descriptors of all others; how the last ones ended stays known."""
+        others = [held for held in self._held if held not in identities]
+        if others:
+            ended = {who: self.status(who) for who in others if self.ended(who)}
+            self._told = {who: end for who, end in ended.items() if end is not None}
+        for identity in others:
             os.close(self._held.pop(identity))
 
     def close(self) -> None:

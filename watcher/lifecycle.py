@@ -113,6 +113,7 @@ class LifeCycle:
 
         await self.keeping.durably(change)
         hosted.news()
+        self.watches.happened("renewed", watch_id)
 
     async def acknowledge(self, watch_id: str) -> None:
         """Mark the outcomes of a watch as read.

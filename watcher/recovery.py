@@ -1,6 +1,7 @@
 """From the rows of a store to the watches that they mean (C5.3)."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from policies.clock import Clock
@@ -15,6 +16,7 @@ from watcher.errors import UsageError
 from watcher.hosted import Hosted
 from watcher.store import WaiterRow, WatchRow
 from watcher.targets import condition_of
+from watcher.transport import Hosts
 from watcher.unwatchable import Unwatchable
 
 _log = logging.getLogger(__name__)
@@ -27,6 +29,7 @@ class Recovery:
     config: Config
     clock: Clock
     boot_id: str
+    hosts: Hosts | None
 
     def watch_of(
         self, row: WatchRow, waiters: list[WaiterRow], last_number: int
@@ -73,20 +76,26 @@ class Recovery:
         """Return what looks; what cannot be built is unknown until its deadline."""
         why: Phrase
         try:
-            place = Place(config=self.config, cwd="/", launcher=0)
+            place = Place(
+                config=self.config,
+                cwd="/",
+                launcher=0,
+                clock=self.clock,
+                hosts=self.hosts,
+            )
             return condition_of(row.target, place)
         except UsageError as error:
             why = error.phrase
         except Exception as error:  # noqa: BLE001 - one row must not stop the others
             _log.exception("watch.unreadable", extra={"watch_id": row.id})
             why = phrase("probe_failed", error=f"{type(error).__name__}: {error}")
-        return Unwatchable(row.kind, row.target, row.label, why)
+        return Unwatchable(row.kind, row.target, row.label, row.host, why)
 
     def _memory_of(self, row: WatchRow, waiters: list[WaiterRow]) -> Memory:
         """Return what it remembers; device numbers are handed out at each boot."""
         if all(waiter.boot_id == self.boot_id for waiter in waiters):
             return row.memory
-        return {name: v for name, v in row.memory.items() if name != "device"}
+        return _without_device(row.memory)
 
     def _armed_ago_s(self, row: WatchRow, waiters: list[WaiterRow]) -> float:
         """Return how long ago it was armed, by this boot's clock where that can be."""
@@ -111,3 +120,15 @@ class Recovery:
         left_s = min(max(left_s, 0.0), float(waiter.ttl_s))
         waiter.deadline_boot_s = self.clock.boot() + left_s
         waiter.boot_id = self.boot_id
+
+
+def _without_device(memory: Memory) -> Memory:
+    """Return a memory without its device number, and without those of its members."""
+    kept = {name: value for name, value in memory.items() if name != "device"}
+    members = kept.get("members")
+    if isinstance(members, Mapping):
+        kept["members"] = {
+            text: _without_device(member) if isinstance(member, Mapping) else member
+            for text, member in members.items()
+        }
+    return kept

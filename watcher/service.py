@@ -9,12 +9,13 @@ import asyncio
 import json
 import logging
 import sqlite3
+from collections.abc import Callable
 from typing import cast
 
 from notify.dispatcher import Dispatcher
 from policies.clock import Clock
 from policies.codec import outcome_of
-from policies.model import Ending, Json, Observation, Outcome
+from policies.model import Ending, Json, Observation, Outcome, Sight
 from policies.verdict import Rules
 from policies.wording import Lang, Phrase, phrase
 from watcher import store
@@ -22,10 +23,12 @@ from watcher.arming import Arming
 from watcher.circling import Circling
 from watcher.conditions.lock import LockCondition
 from watcher.config import Config
+from watcher.detaching import Detaching
 from watcher.engine import Engine, Listener, Watch
-from watcher.hosted import Hosted, News, Watches, session_of
+from watcher.hosted import Hosted, News, Order, Watches, session_of
 from watcher.keeping import PATIENCE_S, Keeping
 from watcher.lifecycle import LifeCycle
+from watcher.metrics import Metrics
 from watcher.ownership import Ownership
 from watcher.recovery import Recovery
 from watcher.sightings import Sightings
@@ -33,6 +36,8 @@ from watcher.store import WaiterRow
 from watcher.taking import Taking, granted
 from watcher.tasks import Tasks
 from watcher.telling import Telling
+from watcher.transport import Hosts
+from watcher.waking import Waking
 
 _log = logging.getLogger(__name__)
 
@@ -50,12 +55,15 @@ class Service(Listener):
         ownership: Ownership,
         dispatcher: Dispatcher,
         boot_id: str,
+        hosts: Hosts | None = None,
     ) -> None:
         """Host nothing yet; `recover` takes up what is armed in the store."""
         self.config = config
         self.clock = clock
         self.engine = Engine(clock=clock, listener=self)
         self.stopping = asyncio.Event()
+        self.metrics = metrics = Metrics(clock)
+        dispatcher.after_attempt = metrics.attempted
         self._ownership = ownership
         self._tasks = tasks = Tasks()
         self._watches = watches = Watches(self.engine)
@@ -68,7 +76,11 @@ class Service(Listener):
             dispatcher=dispatcher,
             tasks=tasks,
         )
-        self._recovery = Recovery(config=config, clock=clock, boot_id=boot_id)
+        telling.after_told = self._told
+        self._hosts = hosts
+        self._recovery = Recovery(
+            config=config, clock=clock, boot_id=boot_id, hosts=hosts
+        )
         self.life = LifeCycle(
             config=config,
             clock=clock,
@@ -79,12 +91,29 @@ class Service(Listener):
             recovery=self._recovery,
             tasks=tasks,
         )
+        self.detaching = Detaching(
+            config=config,
+            clock=clock,
+            watches=watches,
+            keeping=keeping,
+            telling=telling,
+            tasks=tasks,
+            hosts=hosts,
+        )
+        self.detaching.change_rules = self.life.change_rules
         self._circling = Circling(
             clock=clock, lang=config.lang, telling=telling, tasks=tasks
         )
         self._taking = Taking(clock=clock)
         self._sightings = sightings = Sightings(
             clock=clock, watches=watches, keeping=keeping, tasks=tasks
+        )
+        self.waking = Waking(
+            config=config,
+            clock=clock,
+            keeping=keeping,
+            tasks=tasks,
+            add_pings=telling.add_pings,
         )
         self._arming = Arming(
             config=config,
@@ -94,13 +123,41 @@ class Service(Listener):
             keeping=keeping,
             sightings=sightings,
             circling=self._circling,
+            hosts=hosts,
         )
-        self.arm = self._arming.arm
+
+    async def arm(self, order: Order) -> tuple[str, int, bool]:
+        """Arm a watch, or join the one of the same condition (C5.2).
+
+        Returns:
+            The watch's id, the waiter's number in it, and whether the watch is new.
+
+        Raises:
+            UsageError: it cannot be watched at all, or not by its host itself.
+            LostError: somebody else is the owner now.
+        """
+        if order.detach:
+            await self.detaching.check(order.target)
+        return await self._arming.arm(order)
 
     @property
     def armed_count(self) -> int:
         """How many watches are hosted."""
         return len(self._watches.hosted)
+
+    @property
+    def hosts(self) -> Hosts | None:
+        """How other machines are reached."""
+        return self._hosts
+
+    def at_hand(self, watch_id: str) -> Hosted | None:
+        """Return a watch that is hosted, or was until a short while ago."""
+        return self._watches.at_hand(watch_id)
+
+    def tell_events(self, happened: Callable[[str, str], object]) -> None:
+        """Have every change of a watch told, by its name and the watch's id."""
+        self._watches.happened = happened
+        self.telling.after_end = happened
 
     @property
     def degraded(self) -> Phrase | None:
@@ -118,6 +175,7 @@ class Service(Listener):
         for row, waiters in store.armed_watches(read):
             last = store.last_number(read, row.id)
             self._watches.host(self._recovery.watch_of(row, waiters, last))
+        await self.detaching.recover(read)
 
     @property
     def set_aside(self) -> Phrase | None:
@@ -149,6 +207,7 @@ class Service(Listener):
 
     def saw(self, watch: Watch, observation: Observation) -> None:
         """Remember to store what is new: what is held as before is stored in rounds."""
+        self.detaching.saw(watch, observation)
         hosted = self._watches.hosted.get(watch.id)
         if hosted is None or hosted.saved == (observation.sight, observation.memory):
             return
@@ -163,6 +222,14 @@ class Service(Listener):
         if session_of(observation.memory) != known:
             self._look_for_circles()
 
+    def looked(self, watch: Watch, sight: Sight, unknown_s: float) -> None:
+        """Count a look."""
+        self.metrics.looked(watch, sight, unknown_s)
+
+    def hung(self, watch: Watch) -> None:
+        """Count a look that did not come back."""
+        self.metrics.hung(watch)
+
     def noted(self, watch: Watch, note: Phrase) -> None:
         """Hand a note to the commands that wait."""
         hosted = self._watches.hosted.get(watch.id)
@@ -172,12 +239,19 @@ class Service(Listener):
     async def ended(self, watch: Watch, outcome: Outcome) -> Rules | None:
         """Tell whoever is due; the watch goes on for those who wait longer.
 
-        1. At a deadline only the waiters whose own it is are told.
+        1. At a deadline only the waiters whose own it is are told, and not before a
+           host out of reach that watches by itself has had time to answer.
         2. With `--take` the first who asked for the lock gets it, and only he is told.
         3. Else all are.
         """
         hosted = self._watches.hosted.get(watch.id)
         if hosted is None:
+            return None
+        if outcome.out_of_reach:
+            rules = self.detaching.grace(hosted)
+            if rules is not None:
+                return rules
+        elif await self.detaching.heard(hosted):
             return None
         due = hosted.waiting()
         condition = watch.condition
@@ -214,6 +288,11 @@ class Service(Listener):
         self._retire(hosted)
         self.engine.drop(hosted.watch.id)
         self._tasks.spawn(self.telling.tell_all(hosted, outcome, [waiter]))
+
+    def _told(self, outcome: Outcome) -> None:
+        self.metrics.told(outcome)
+        extra = {"watch_id": outcome.watch_id, "outcome": outcome.ending.value}
+        _log.info("outcome.told", extra=extra)
 
     def _retire(self, hosted: Hosted) -> None:
         self._watches.retire(hosted, self.clock.boot())
@@ -287,6 +366,8 @@ class Service(Listener):
             self.engine.close()
             self._arming.close()
             await self._tasks.close(PATIENCE_S)
+            if self._hosts is not None:
+                await self._hosts.close()
 
 
 def _news(hosted: Hosted | None, number: int, after: int) -> News | None:
@@ -296,7 +377,7 @@ def _news(hosted: Hosted | None, number: int, after: int) -> News | None:
     return News(
         waiting=hosted.watch.waiting,
         notes=hosted.notes[after:],
-        deadline_at=hosted.waiters[number].deadline_at,
+        deadline_at=hosted.waiters[number].deadline_at + hosted.grace_s,
         outcome=hosted.told.get(number),
     )
 

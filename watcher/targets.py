@@ -8,7 +8,7 @@ from functools import cache
 from policies.model import Target
 from policies.wording import phrase
 from watcher.cli.parser import Parser
-from watcher.conditions import KINDS, Condition, Kind, Place, kind_of
+from watcher.conditions import Condition, Kind, Place, kind_names, kind_of
 from watcher.errors import UsageError
 
 
@@ -25,16 +25,19 @@ def parse_target(words: str | Sequence[str]) -> tuple[Kind, Namespace]:
             why = phrase("bad_target", target=text, error=str(error))
             raise UsageError(why) from error
     name = words[0] if words else ""
-    if name not in KINDS:
-        known = ", ".join(KINDS)
-        raise UsageError(phrase("unknown_kind", kind=name, known=known))
-    return kind_of(name), _parser(name).parse_args(words[1:])
+    try:
+        kind = kind_of(name)
+    except KeyError:
+        known = ", ".join(kind_names())
+        raise UsageError(phrase("unknown_kind", kind=name, known=known)) from None
+    return kind, _parser(name).parse_args(words[1:])
 
 
 @cache
 def _parser(name: str) -> Parser:
     """Build a kind's parser once: argparse looks for translations on the disk."""
-    parser = Parser(prog=f"koder-monitor {name}")
+    # No --help in a target: argparse would end whoever reads it, the service too.
+    parser = Parser(prog=f"koder-monitor {name}", add_help=False)
     kind_of(name).add_arguments(parser)
     return parser
 

@@ -15,10 +15,15 @@ class Unwatchable:
     settle = False
     group = "unwatchable"
 
-    def __init__(self, kind: str, text: str, label: str, why: Phrase) -> None:
+    def __init__(
+        self, kind: str, text: str, label: str, host: str | None, why: Phrase
+    ) -> None:
         """Keep why it cannot be looked at."""
-        self.target = Target(kind=kind, text=text, label=label)
+        self.target = Target(kind=kind, text=text, label=label, host=host)
         self._why = why
+
+    def looker(self) -> None:
+        """Let a thread take the looks."""
 
     def joined(self, launcher: int) -> None:
         """Whoever waits makes no difference."""

@@ -14,7 +14,14 @@ import pytest
 from policies.model import Memory, Observation, Sight
 from tests.fakes import START, until
 from tests.watcher.rights import open_files
-from watcher.conditions import KINDS, Condition, DirectoryHint, ReadableHint
+from watcher.conditions import (
+    KINDS,
+    CallHint,
+    DirectoryHint,
+    FileHint,
+    LocalCondition,
+    ReadableHint,
+)
 from watcher.offload import HungError, Worker
 
 
@@ -29,7 +36,7 @@ class Scene:
             seeing it for a while.
     """
 
-    build: Callable[[], Condition]
+    build: Callable[[], LocalCondition]
     release: Callable[[], None]
     blind: Mapping[str, Callable[[], AbstractContextManager[None]]]
 
@@ -42,7 +49,7 @@ def remembered(observation: Observation) -> Memory:
 
 
 @contextmanager
-def closing(condition: Condition) -> Iterator[Condition]:
+def closing(condition: LocalCondition) -> Iterator[LocalCondition]:
     """Close a condition at the end; no descriptor of it may stay."""
     files = open_files()
     try:
@@ -55,7 +62,7 @@ def closing(condition: Condition) -> Iterator[Condition]:
 class Threads:
     """Looks on a thread a group, given up after a moment, as an engine takes them."""
 
-    def __init__(self, condition: Condition) -> None:
+    def __init__(self, condition: LocalCondition) -> None:
         self.condition = condition
         self.memory: Memory = {}
         self.workers: dict[str, Worker] = {}
@@ -91,7 +98,7 @@ class Threads:
 
 
 @asynccontextmanager
-async def on_threads(condition: Condition) -> AsyncIterator[Threads]:
+async def on_threads(condition: LocalCondition) -> AsyncIterator[Threads]:
     """Give such looks; no descriptor and no thread of theirs may stay."""
     files, threads = open_files(), threading.active_count()
     looks = Threads(condition)
@@ -109,6 +116,8 @@ class ConditionSuite(ABC):
     BLIND = ("unreachable", "denied", "vanished")
     FOLLOWED: frozenset[str] = frozenset()
     """What of these cannot deceive a condition that has seen the thing before."""
+    HINTED = True
+    """Whether anything can tell it at once."""
 
     @abstractmethod
     @pytest.fixture
@@ -281,15 +290,19 @@ class ConditionSuite(ABC):
         with closing(scene.build()) as condition:
             condition.look({}, START)
             hints = condition.hints()
-            assert hints
+            assert bool(hints) is self.HINTED
             assert list(condition.hints()) == list(hints)
             for hint in hints:
                 match hint:
                     case DirectoryHint():
                         assert os.path.isabs(hint.directory)
                         assert "/" not in hint.name
+                    case FileHint():
+                        assert os.stat(hint.path).st_ino == hint.inode
                     case ReadableHint():
                         os.fstat(hint.fd)
+                    case CallHint():
+                        hint.subscribe(lambda: None)()
 
     def test_one_that_was_never_looked_at_can_be_closed(self, scene: Scene) -> None:
         with closing(scene.build()):

@@ -13,12 +13,14 @@ from notify.errors import DeliveryError
 from policies.model import Ping
 from policies.wording import Lang, Phrase
 from tests.fakes import FakeClock, settle, until
+from watcher.app import build_dispatcher
 from watcher.config import Cadences, Config, Locks, Notify, Settle
 from watcher.database import NAME, open_database, open_for_reading
 from watcher.hosted import News, Order
 from watcher.ownership import LocalOwnership
 from watcher.serve.hosting import Hosting
 from watcher.service import Service
+from watcher.transport import Hosts
 from watcher.writer import Writer
 
 BUSY_MS = 20
@@ -52,6 +54,8 @@ class House:
         clock: FakeClock | None = None,
         boot_id: str = "boot-1",
         on_demand: bool = True,
+        hosts: Hosts | None = None,
+        notify: Notify | None = None,
     ) -> None:
         self.folder = folder
         self.state, self.locks = folder / "state", folder / "locks"
@@ -59,7 +63,7 @@ class House:
         self.config = Config(
             locks=Locks(dir=str(self.locks)),
             cadence=Cadences(settle=Settle(SETTLE_S)),
-            notify=Notify(),
+            notify=notify or Notify(),
             lang=Lang.EN,
             state=str(self.state),
         )
@@ -81,12 +85,20 @@ class House:
             jitter=lambda: 0.0,
             notice=self.notices.append,
         )
+        if notify is not None:
+            self.dispatcher = build_dispatcher(
+                self.config,
+                clock=self.clock,
+                submit=self.writer.submit,
+                notice=self.notices.append,
+            )
         self.service = Service(
             config=self.config,
             clock=self.clock,
             ownership=self.ownership,
             dispatcher=self.dispatcher,
             boot_id=boot_id,
+            hosts=hosts,
         )
         self.hosting = Hosting(
             self.service,

@@ -29,12 +29,13 @@ from tests.fakes import (
     FakeListener,
     until,
 )
-from watcher import engine
+from watcher import engine, looking
 from watcher.clock import SystemClock
 from watcher.conditions import DirectoryHint
 from watcher.conditions.lock import LockCondition
 from watcher.engine import Engine, Listener, Watch
 from watcher.hints import SystemHints
+from watcher.looking import OnThread
 from watcher.offload import Worker
 
 T = TypeVar("T")
@@ -166,6 +167,11 @@ class Bench:
     def outcome(self) -> Outcome:
         (outcome,) = self.listener.outcomes.values()
         return outcome
+
+    def worker_of(self, group: str) -> Worker:
+        looker = self.engine._groups[group].looker
+        assert isinstance(looker, OnThread)
+        return looker.worker
 
     def said(self) -> list[str]:
         return [note.key for _, note in self.listener.notes]
@@ -630,10 +636,10 @@ class TestManyAndHanging:
             bench.conditions["w"].hang = threading.Event()
             await bench.clock.advance(1)
             assert bench.endings == {}
-            assert engine._LAST_LOOK_LIMIT_S < 2
+            assert OnThread.last_limit_s < 2
             began = time.monotonic()
             await until(lambda: bench.endings)
-            assert time.monotonic() - began < engine._LAST_LOOK_LIMIT_S + SLACK_S
+            assert time.monotonic() - began < OnThread.last_limit_s + SLACK_S
             assert bench.endings == {"w": Ending.EXPIRED}
             assert bench.outcome.reason == phrase("hung", what=LOCK.text)
             assert bench.outcome.evidence["hung"] is True
@@ -643,7 +649,7 @@ class TestManyAndHanging:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(engine, "LOOK_LIMIT_S", 0.05)
-        monkeypatch.setattr(engine, "_LAST_LOOK_LIMIT_S", 0.05)
+        monkeypatch.setattr(OnThread, "last_limit_s", 0.05)
         async with running() as bench:
             sights = bench.arm()
             condition = bench.conditions["w"]
@@ -1040,7 +1046,7 @@ class Counting(Worker):
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
     Counting.calls = 0
-    monkeypatch.setattr(engine, "Worker", Counting)
+    monkeypatch.setattr(looking, "Worker", Counting)
     return Counting
 
 
@@ -1085,7 +1091,7 @@ class TestGroups:
             other = bench.arm("other", group="alive")
             await bench.clock.settle()
             monkeypatch.setattr(engine, "LOOK_LIMIT_S", 0.05)
-            monkeypatch.setattr(engine, "_LAST_LOOK_LIMIT_S", 0.05)
+            monkeypatch.setattr(OnThread, "last_limit_s", 0.05)
             hung = bench.conditions["hung"]
             hung.hang = threading.Event()
             neighbour.sight = other.sight = Sight.RELEASED
@@ -1095,7 +1101,7 @@ class TestGroups:
             assert bench.endings == {"other": Ending.RELEASED}
             assert {i for i, _ in bench.listener.notes} == {"hung", "neighbour"}
             await bench.unhang("hung")
-            await until(lambda: not bench.engine._groups["dead"].worker.busy)
+            await until(lambda: not bench.worker_of("dead").busy)
             monkeypatch.undo()
             await bench.clock.advance(EVERY_S + SETTLE_S)
             assert bench.endings["neighbour"] is Ending.RELEASED
@@ -1104,7 +1110,7 @@ class TestGroups:
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         monkeypatch.setattr(engine, "LOOK_LIMIT_S", 0.05)
-        monkeypatch.setattr(engine, "_LAST_LOOK_LIMIT_S", 0.05)
+        monkeypatch.setattr(OnThread, "last_limit_s", 0.05)
         async with running() as bench:
             sights = bench.arm()
             condition = bench.conditions["w"]
@@ -1142,7 +1148,7 @@ class TestGroups:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(engine, "LOOK_LIMIT_S", 0.05)
-        monkeypatch.setattr(engine, "_LAST_LOOK_LIMIT_S", 0.05)
+        monkeypatch.setattr(OnThread, "last_limit_s", 0.05)
         async with running() as bench:
             sights = bench.arm(group="one")
             condition = bench.conditions["w"]

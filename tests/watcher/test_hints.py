@@ -17,7 +17,8 @@ from tests.fakes import until
 from tests.watcher.events import followed, overflow
 from tests.watcher.rights import open_files
 from watcher import hints as module
-from watcher.conditions import DirectoryHint, ReadableHint
+from watcher import writes
+from watcher.conditions import DirectoryHint, FileHint, ReadableHint
 from watcher.hints import SystemHints
 
 
@@ -392,3 +393,234 @@ class TestDescriptors:
                 assert not await hints.follow("w", wanted)
         assert hints._fds == {}
         assert woken == []
+
+
+class TestFiles:
+    @pytest.fixture
+    def log(self, tmp_path: Path) -> Iterator["Opened"]:
+        path = tmp_path / "x.log"
+        path.write_bytes(b"begun\n")
+        opened = Opened(path)
+        yield opened
+        os.close(opened.fd)
+
+    @pytest.fixture(autouse=True)
+    def _pause(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Make it short: most tests wait for its end."""
+        monkeypatch.setattr(writes, "_EVERY_S", 0.02)
+
+    async def test_a_write_wakes_its_watch(
+        self, hints: SystemHints, woken: Woken, log: "Opened"
+    ) -> None:
+        assert not await hints.follow("w", [log.hint()])
+        log.write()
+        await until(lambda: woken)
+        assert set(woken) == {"w"}
+
+    async def test_so_does_one_by_whoever_has_renamed_it(
+        self, hints: SystemHints, woken: Woken, log: "Opened"
+    ) -> None:
+        log.path.rename(log.path.with_name("x.log.1"))
+        log.path.write_bytes(b"another\n")
+        assert not await hints.follow("w", [log.hint()])
+        log.path.with_name("x.log.1").open("ab").close()
+        await until(lambda: woken)
+
+    async def test_every_look_may_follow_it_anew(
+        self, hints: SystemHints, woken: Woken, log: "Opened"
+    ) -> None:
+        await hints.follow("w", [log.hint()])
+        for _ in range(5):
+            woken.clear()
+            log.write()
+            await until(lambda: woken)
+            await hints.follow("w", [log.hint()])
+        assert not await hints.follow("w", [log.hint()]), "it is followed already"
+
+    async def test_what_was_written_since_the_look_asks_for_another(
+        self, hints: SystemHints, log: "Opened"
+    ) -> None:
+        seen = log.hint()
+        log.write()
+        assert await hints.follow("w", [seen])
+
+    async def test_what_was_written_in_the_pause_wakes_behind_it(
+        self, hints: SystemHints, woken: Woken, log: "Opened"
+    ) -> None:
+        await hints.follow("w", [log.hint()])
+        log.write()
+        await until(lambda: woken)
+        seen = log.hint()
+        woken.clear()
+        assert not await hints.follow("w", [seen])
+        log.write()
+        await until(lambda: woken)
+
+    async def test_a_file_written_to_all_the_time_wakes_once_a_pause(
+        self,
+        hints: SystemHints,
+        woken: Woken,
+        log: "Opened",
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(writes, "_EVERY_S", 3600.0)
+        await hints.follow("w", [log.hint()])
+        log.write()
+        await until(lambda: woken)
+        for _ in range(100):
+            log.write()
+            await hints.follow("w", [log.hint()])
+        other = Opened(log.path.with_name("other"))
+        await hints.follow("o", [other.hint()])
+        other.write()
+        await until(lambda: "o" in woken)
+        assert woken == ["w", "o"]
+        os.close(other.fd)
+
+    async def test_two_watches_of_one_file_are_both_woken(
+        self, hints: SystemHints, woken: Woken, log: "Opened"
+    ) -> None:
+        for watch_id in ("a", "b"):
+            await hints.follow(watch_id, [log.hint()])
+        log.write()
+        await until(lambda: len(woken) == 2)
+        assert sorted(woken) == ["a", "b"]
+
+    async def test_a_dropped_watch_is_woken_no_more(
+        self, hints: SystemHints, woken: Woken, log: "Opened"
+    ) -> None:
+        for watch_id in ("a", "b"):
+            await hints.follow(watch_id, [log.hint()])
+        hints.drop("a")
+        log.write()
+        await until(lambda: woken)
+        assert woken == ["b"]
+
+    async def test_a_file_that_nobody_follows_any_more_is_let_go(
+        self, hints: SystemHints, log: "Opened"
+    ) -> None:
+        await hints.follow("a", [log.hint()])
+        assert followed() == 1
+        await hints.follow("a", [])
+        assert followed() == 0
+        await hints.follow("a", [log.hint()])
+        hints.drop("a")
+        assert followed() == 0
+
+    async def test_a_watch_that_is_dropped_in_its_pause_follows_nothing(
+        self,
+        hints: SystemHints,
+        woken: Woken,
+        log: "Opened",
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(writes, "_EVERY_S", 3600.0)
+        await hints.follow("a", [log.hint()])
+        log.write()
+        await until(lambda: woken)
+        await hints.follow("a", [log.hint()])
+        assert hints._writes._pauses
+        hints.drop("a")
+        assert not hints._writes._pauses
+        await hints.follow("b", [log.hint()])
+        log.write()
+        await until(lambda: len(woken) == 2)
+        await hints.follow("b", [log.hint()])  # closed in its pause
+
+    async def test_one_that_cannot_be_followed_is_left_to_the_timer(
+        self, hints: SystemHints, woken: Woken, log: "Opened"
+    ) -> None:
+        gone = FileHint("/proc/self/fd/99999", 1, 0)
+        assert not await hints.follow("w", [gone, log.hint()])
+        log.write()
+        await until(lambda: woken)
+        assert woken.notes == []
+
+    async def test_without_events_nothing_is_followed(
+        self, hints: SystemHints, log: "Opened"
+    ) -> None:
+        hints._usable = False
+        assert not await hints.follow("w", [log.hint()])
+        assert followed() == 0
+
+    async def test_a_lost_event_wakes_who_follows_a_file(
+        self, hints: SystemHints, woken: Woken, log: "Opened"
+    ) -> None:
+        folder = log.path.parent / "noise"
+        folder.mkdir()
+        await hints.follow("d", [DirectoryHint(str(folder), "x")])
+        await hints.follow("w", [log.hint()])
+        overflow(folder)
+        await until(lambda: "w" in woken)
+
+    async def test_one_that_does_not_say_how_it_is_asks_for_another_look(
+        self, hints: SystemHints, log: "Opened", monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def silent(path: str) -> None:
+            return None
+
+        monkeypatch.setattr(hints, "state", silent)
+        assert await hints.follow("w", [log.hint()])
+        assert followed() == 0
+
+    async def test_a_file_whose_state_cannot_be_had_has_none(
+        self, hints: SystemHints, tmp_path: Path
+    ) -> None:
+        assert await hints.state(str(tmp_path / "missing")) is None
+
+    async def test_what_is_dropped_while_it_is_added_is_let_go(
+        self, hints: SystemHints, log: "Opened", monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        add, state = hints.add, hints.state
+
+        async def add_and_drop(path: str) -> int | None:
+            number = await add(path)
+            hints.drop("w")
+            return number
+
+        async def state_and_drop(path: str) -> tuple[int, int] | None:
+            found = await state(path)
+            hints.drop("w")
+            return found
+
+        monkeypatch.setattr(hints, "add", add_and_drop)
+        assert not await hints.follow("w", [log.hint()])
+        assert followed() == 0
+        monkeypatch.setattr(hints, "add", add)
+        monkeypatch.setattr(hints, "state", state_and_drop)
+        assert not await hints.follow("w", [log.hint()])
+        assert followed() == 0
+
+    async def test_closing_stops_what_is_being_added(
+        self, woken: Woken, log: "Opened", monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        hints = SystemHints(woken.append, woken.notes.append)
+        await hints.follow("w", [log.hint()])
+        log.write()
+        await until(lambda: woken)
+        hang = asyncio.Event()
+
+        async def hanging(path: str) -> None:
+            hang.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(hints, "add", hanging)
+        await hints.follow("w", [log.hint()])
+        await hang.wait()
+        hints.close()
+        await until(lambda: not hints._writes._tasks)
+
+
+class Opened:
+    """A file as a look has it: open, and of some size."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+
+    def write(self) -> None:
+        os.write(self.fd, b"more\n")
+
+    def hint(self) -> FileHint:
+        found = os.fstat(self.fd)
+        return FileHint(f"/proc/self/fd/{self.fd}", found.st_ino, found.st_size)

@@ -29,6 +29,11 @@ def place(tmp_path: Path) -> Place:
         ("lock '/\udcff'", "lock '/\udcff'"),
         ("process --pid 1", "process --pid 1"),
         ("process --match 'a b'", "process --match 'a b'"),
+        ("http HTTP://A:80#b --status 2xx", "http http://a/"),
+        (
+            "wait --any 'process  --pid 1' 'lock a' 'lock /x/../x/y' 'lock a'",
+            "wait --any 'lock /x/../x/y' 'lock a' 'process --pid 1'",
+        ),
     ],
 )
 def test_a_target_has_one_canonical_text(
@@ -53,6 +58,19 @@ def test_a_target_has_one_canonical_text(
         ("lock --nope a", "--nope"),
         ("process", "--pid"),
         ("process --pid 1 --match x", "not allowed"),
+        ("http", "URL"),
+        ("http ftp://a/", "https://"),
+        ("http http://user:secret@a/", "password"),
+        ("http http://a/ --status 1xx", "'1xx'"),
+        ("http http://a/ --body ''", "empty"),
+        ("http http://a/ --body '('", "unterminated"),
+        ("wait 'lock a'", "--any"),
+        ("wait --any", "TARGET"),
+        ("wait --any --all 'lock a'", "not allowed"),
+        ("wait --any 'lock a' 'teleport x'", "teleport"),
+        ("wait --any lock", "SLUG|PATH"),
+        ("wait --any \"wait --all 'lock a'\"", "inside a wait"),
+        ("wait --any" + " 'lock a'" * 65, "65"),
     ],
 )
 def test_what_is_no_target_is_refused_in_words(
@@ -66,14 +84,23 @@ def test_what_is_no_target_is_refused_in_words(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_parser_is_built_once(kind: str) -> None:
-    words = {"lock": "lock a", "process": "process --pid 1"}[kind]
+    words = {
+        "lock": "lock a",
+        "process": "process --pid 1",
+        "port": "port 1 --free",
+        "file": "file /a --gone",
+        "command": "command -- true",
+        "http": "http http://a",
+        "wait": "wait --all 'lock a'",
+        "log": "log a --fail b",
+    }[kind]
     assert parse_target(words)[0] is parse_target(words)[0]
     assert parse_target(words)[1] == parse_target(words)[1]
 
 
 def test_what_can_no_longer_be_watched_is_unknown_and_never_released() -> None:
     why = phrase("unknown_kind", kind="teleport", known="lock")
-    condition = Unwatchable("teleport", "teleport x", "x", why)
+    condition = Unwatchable("teleport", "teleport x", "x", None, why)
     assert (condition.target.text, condition.target.label) == ("teleport x", "x")
     assert condition.refusal() == why
     condition.joined(7)
@@ -86,3 +113,11 @@ def test_what_can_no_longer_be_watched_is_unknown_and_never_released() -> None:
     assert not condition.unchanged({})
     assert condition.hints() == ()
     condition.close()
+
+
+@pytest.mark.parametrize("words", ["lock --help", "lock -h", "process --help"])
+def test_a_target_that_asks_for_help_ends_nobody_who_reads_it(
+    words: str, place: Place
+) -> None:
+    with pytest.raises(UsageError):
+        target_of(words, place)

@@ -11,7 +11,7 @@ from tests.e2e.command import until
 LIMIT_S = 20.0
 
 # Ends when its stdin does, so it cannot outlive the test.
-SLEEPER = (sys.executable, "-S", "-c", "input()")
+SLEEPER = (sys.executable, "-S", "-c", "import sys; sys.stdin.read()")
 
 # The first thread ends and leaves a zombie; the other goes on until stdin ends.
 _LEADERLESS = """

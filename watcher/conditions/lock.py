@@ -247,6 +247,9 @@ class LockCondition:
         """The absolute path of the lock file."""
         return self._path
 
+    def looker(self) -> None:
+        """Let a thread take the looks."""
+
     def joined(self, launcher: int) -> None:
         """Whoever waits makes no difference."""
 
