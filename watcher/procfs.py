@@ -1,20 +1,16 @@
 """The process table of this machine: /proc on Linux, psutil elsewhere."""
 
-import errno
-import math
-import os
 import sys
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
 
-from policies.proctable import Row, hides_processes, parse_stat
+from policies.proctable import UNKNOWN_START, Row
+from watcher.onhost.table import ProcFs, unseen_row
 
 if TYPE_CHECKING:
     import psutil
 
-_COMMAND_LIMIT = 65536  # bytes of a command line that are read
-UNKNOWN_START = -1
-"""Start of a process that lives but may not be looked at."""
+__all__ = ["UNKNOWN_START", "ProcFs", "ProcessTable", "PsutilTable", "process_table"]
 
 
 class ProcessTable(Protocol):
@@ -59,111 +55,6 @@ def process_table() -> ProcessTable:
     return PsutilTable()
 
 
-class ProcFs:
-    """Linux: proc(5)."""
-
-    def __init__(self, root: str = "/proc") -> None:
-        """Read below `root`."""
-        self._root = root
-        self.reading = 0
-
-    def boot_id(self) -> str:
-        """Return the kernel's random boot id."""
-        return self._read("sys/kernel/random/boot_id").decode("ascii").strip()
-
-    def row(self, pid: int) -> Row | None:
-        """Return a process, or None when the kernel says that there is none.
-
-        Where /proc shows nothing, because it hides other users' processes, the kernel
-        is asked by signal 0: "not permitted" proves that it lives (C3.3).
-        """
-        self.reading = pid
-        try:
-            return self._with_command(self._stat(pid))
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            pass
-        finally:
-            self.reading = 0
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return None
-        except PermissionError:
-            pass
-        return _unseen_row(pid)
-
-    def rows(self, skip: Collection[int]) -> dict[int, Row]:
-        """Return all processes of /proc; one that ends meanwhile is left out."""
-        table: dict[int, Row] = {}
-        for name in os.listdir(self._root):
-            pid = int(name) if name.isdigit() else 0
-            if not pid or pid in skip:
-                continue
-            self.reading = pid
-            try:
-                table[pid] = self._with_command(self._stat(pid))
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            except PermissionError:
-                table[pid] = _unseen_row(pid)
-            finally:
-                self.reading = 0
-        return table
-
-    def hidden(self) -> bool:
-        """Say whether /proc is mounted with `hidepid` and we are not exempt."""
-        lines = self._read("self/mountinfo").decode("utf-8", "replace").splitlines()
-        return hides_processes(lines, os.geteuid(), {*os.getgroups(), os.getegid()})
-
-    def started_at(self, row: Row) -> float | None:
-        """Return boot time plus start ticks, in seconds since the epoch."""
-        for line in self._read("stat").splitlines():
-            if line.startswith(b"btime "):
-                boot = int(line.split()[1])
-                return boot + row.start / os.sysconf("SC_CLK_TCK")
-        return None
-
-    def _stat(self, pid: int) -> Row:
-        text = self._read(f"{pid}/stat").decode("utf-8", "surrogateescape")
-        try:
-            return parse_stat(text)
-        except ValueError as error:
-            raise OSError(errno.EIO, f"not the stat of a process: {error}") from error
-
-    def _with_command(self, row: Row) -> Row:
-        readable = True
-        try:
-            raw = self._read(f"{row.pid}/cmdline", _COMMAND_LIMIT)
-        except PermissionError:
-            raw, readable = b"", False
-        words = raw.rstrip(b"\0").decode("utf-8", "surrogateescape").split("\0")
-        return Row(
-            pid=row.pid,
-            ppid=row.ppid,
-            start=row.start,
-            state=row.state,
-            threads=row.threads,
-            flags=row.flags,
-            argv=tuple(words) if raw else row.argv,
-            readable=readable,
-        )
-
-    def _read(self, name: str, limit: float = math.inf) -> bytes:
-        """Read a file, which the kernel gives piece by piece."""
-        fd = os.open(f"{self._root}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            content = bytearray()
-            while len(content) < limit and (piece := os.read(fd, _COMMAND_LIMIT)):
-                content += piece
-            return bytes(content)
-        finally:
-            os.close(fd)
-
-
-def _unseen_row(pid: int) -> Row:
-    return Row(pid=pid, ppid=0, start=UNKNOWN_START, state="?", readable=False)
-
-
 class PsutilTable:
     """Any other system: psutil. Its start times come from the kernel's table."""
 
@@ -188,7 +79,7 @@ class PsutilTable:
         except self._psutil.NoSuchProcess:
             return None
         except self._psutil.AccessDenied:
-            return _unseen_row(pid)
+            return unseen_row(pid)
         finally:
             self.reading = 0
 

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -29,6 +31,13 @@ def named_by(form: str, work: Work, mark: str, folder: Path) -> list[str]:
 FORMS = ["--pid", "--pidfile", "--match", "--regex"]
 
 
+def well_ended(pattern: str) -> re.Pattern[str]:
+    """Return a pattern of a line; `<HOW>` is the exit status, where a kernel tells."""
+    return re.compile(
+        outcome(pattern).pattern.replace("<HOW>", r"(?: \[PASS\] «código 0»)?")
+    )
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_the_end_of_a_process_is_one_line_that_says_what_was_watched(
     place: Place, form: str
@@ -42,8 +51,8 @@ def test_the_end_of_a_process_is_one_line_that_says_what_was_watched(
     assert mark in matched
     work.end()
     label = {"--pid": f"PID {work.pid}", "--pidfile": "work.pid"}.get(form, mark)
-    assert outcome(
-        f"✅ TERMINOU: {label} em HH:MM:SS — retomar a atividade bloqueada"
+    assert well_ended(
+        f"✅ TERMINOU: {label} em HH:MM:SS<HOW> — retomar a atividade bloqueada"
     ).fullmatch(running.end().line)
 
 
@@ -54,8 +63,8 @@ def test_label_and_activity_are_in_the_line_and_the_ping(place: Place) -> None:
     running.armed()
     work.end()
     ended = running.end()
-    assert outcome(
-        "✅ TERMINOU: build da API em HH:MM:SS — retomar os testes"
+    assert well_ended(
+        "✅ TERMINOU: build da API em HH:MM:SS<HOW> — retomar os testes"
     ).fullmatch(ended.line)
     assert ended.status == 0
     assert place.ping("build da API terminou: ").endswith(ended.line)
@@ -270,11 +279,112 @@ def test_a_pidfile_of_the_monitor_itself_is_refused_where_it_is_pid_1(
     assert "pidfile aponta para o próprio monitor (PID 1)" in error
 
 
-def test_a_process_that_ends_by_a_signal_is_over_without_a_claim(place: Place) -> None:
+def test_a_process_that_ends_by_a_signal_has_died_where_the_kernel_tells(
+    place: Place,
+) -> None:
     work = place.work()
     running = place.start("process", "--pid", str(work.pid), "--json")
     running.armed()
     os.kill(work.pid, signal.SIGKILL)
     work.end()
     found = running.end().object
-    assert (found["outcome"], found["result"]) == ("ended", None)
+    assert (found["outcome"], found["result"]) in [("ended", "DIED"), ("ended", None)]
+    told = "[DIED] «sinal SIGKILL»" in str(found["line"])
+    assert told is (found["result"] == "DIED")
+
+
+def test_an_exit_status_is_told_of_a_process_that_is_no_child_of_ours(
+    place: Place,
+) -> None:
+    """While its parent has not taken it, every Linux shows it to the same user."""
+    script = "read line; exit 3"
+    child = subprocess.Popen(
+        ["bash", "-c", script], stdin=subprocess.PIPE, cwd=place.folder
+    )
+    try:
+        running = place.start("process", "--pid", str(child.pid), "--exit-codes")
+        running.armed()
+        assert child.stdin is not None
+        child.stdin.close()
+        ended = running.end()
+    finally:
+        child.kill()
+        child.wait()
+    assert ended.status == 3
+    assert "[FAIL] «código 3»" in ended.line
+
+
+LOGGED = """
+import sys
+log = open(sys.argv[1], "a", buffering=1)
+for line in sys.stdin:
+    log.write(line)
+sys.exit(4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "how", "status"),
+    [
+        pytest.param("one\nALL OK\n", "[PASS] «ALL OK»", 0, id="its marker"),
+        pytest.param("FAILED x\nALL OK\n", "[FAIL] «FAILED x»", 3, id="the first one"),
+        pytest.param("ALL OK", "[PASS] «ALL OK»", 0, id="no line end"),
+        pytest.param("one\n", "[DIED]", 3, id="none"),
+    ],
+)
+def test_a_process_and_its_log_are_judged_together(
+    place: Place, lines: str, how: str, status: int
+) -> None:
+    work = subprocess.Popen(
+        [sys.executable, "-S", "-c", LOGGED, "soak.log"],
+        stdin=subprocess.PIPE,
+        cwd=place.folder,
+    )
+    (place.folder / "soak.log").write_text("ALL OK of yesterday\n")
+    try:
+        words = ["--log", "soak.log", "--pass", "^ALL OK", "--fail", "FAILED"]
+        pid = str(work.pid)
+        running = place.start("process", "--pid", pid, *words, "--exit-codes")
+        running.armed()
+        running.said("soak.log")
+        work.communicate(lines.encode())
+        ended = running.end()
+    finally:
+        work.kill()
+        work.wait()
+    assert how in ended.line
+    assert ended.status == status
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["--pass", "x"], "--log FILE"),
+        (["--stalled", "5m"], "--log FILE"),
+        (["--from-start"], "--log FILE"),
+        (["--log", "x"], "--pass REGEX"),
+        (["--log", "x", "--pass", "("], "expressão"),
+        (["--log", "x", "--stalled", "1h30"], "--stalled"),
+        (["--host", "-oProxyCommand=x"], "host"),
+    ],
+)
+def test_options_that_say_nothing_are_refused_with_a_hint(
+    place: Place, words: list[str], hint: str
+) -> None:
+    tied = [f"{words[0]}={words[1]}"] if words[0] == "--host" else None
+    said = [*tied, *words[2:]] if tied else words
+    ended = place.run("process", "--pid", "1", *said)
+    assert (ended.status, ended.out) == (2, "")
+    assert re.search(hint, ended.err[-1])
+
+
+def test_what_is_over_while_it_is_armed_is_told_with_detach_too(place: Place) -> None:
+    word = unique()
+    ended = place.run("process", "--match", word, "--detach", "--exit-codes")
+    assert (ended.status, ended.line.partition(":")[0]) == (6, "❓ NÃO VISTO")
+    ended = place.run("process", "--pid", "4194304", "--detach")
+    assert ended.status == 0
+    assert ended.line.endswith("já não rodava ao armar")
+    work = place.work()
+    ended = place.run("process", "--pid", str(work.pid), "--detach")
+    assert (ended.status, ended.out) == (0, "")

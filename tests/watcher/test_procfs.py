@@ -14,7 +14,7 @@ import pytest
 
 from policies.proctable import Row
 from tests.watcher.rights import NOBODY, as_another_user, open_folder
-from tests.watcher.work import leaderless, working
+from tests.watcher.work import SLEEPER, leaderless, working
 from watcher.procfs import (
     UNKNOWN_START,
     ProcessTable,
@@ -58,7 +58,7 @@ def test_a_row_says_who_a_process_is(table: ProcessTable) -> None:
         row = table.row(work.pid)
         assert row is not None
         assert (row.pid, row.ppid) == (work.pid, os.getpid())
-        assert row.argv == (sys.executable, "-S", "-c", "input()", "a b", "", "c)")
+        assert row.argv == (*SLEEPER, "a b", "", "c)")
         assert row.readable
         assert not row.finished
         assert not row.kernel_thread

@@ -33,18 +33,16 @@ from tests.suites.condition import (
 )
 from tests.watcher.rights import NOBODY, as_another_user, open_files, open_folder
 from tests.watcher.work import SLEEPER, Work, leaderless, working
-from watcher.conditions import Condition, ReadableHint
+from watcher import processes
+from watcher.clock import SystemClock
+from watcher.conditions import LocalCondition, ReadableHint
 from watcher.conditions import Place as Where
 from watcher.conditions import process as module
-from watcher.conditions.process import (
-    MatchingProcesses,
-    OneProcess,
-    expression,
-    literal,
-)
+from watcher.conditions.process import expression, literal
 from watcher.config import Config
 from watcher.errors import UsageError
 from watcher.limited import within
+from watcher.processes import MatchingProcesses, OneProcess
 from watcher.procfs import UNKNOWN_START, ProcessTable, ProcFs
 from watcher.targets import condition_of, target_of
 
@@ -65,9 +63,10 @@ def by_pid(
 ) -> OneProcess:
     return OneProcess(
         pid_target(pid),
-        pid=pid,
+        {"pid": pid},
         table=table or ProcFs(),
         launcher=os.getpid() if launcher is None else launcher,
+        clock=SystemClock(),
     )
 
 
@@ -76,9 +75,10 @@ def by_pidfile(
 ) -> OneProcess:
     return OneProcess(
         pidfile_target(str(path)),
-        pidfile=str(path),
+        {"pidfile": str(path)},
         table=table or ProcFs(),
         launcher=os.getpid() if launcher is None else launcher,
+        clock=SystemClock(),
     )
 
 
@@ -87,18 +87,22 @@ def by_match(
 ) -> MatchingProcesses:
     return MatchingProcesses(
         match_target(text),
+        {"match": text},
         literal(text),
         table=table or ProcFs(),
         launcher=os.getpid() if launcher is None else launcher,
+        clock=SystemClock(),
     )
 
 
 def by_regex(regex: str, table: ProcessTable | None = None) -> MatchingProcesses:
     return MatchingProcesses(
         regex_target(regex),
+        {"regex": regex},
         expression(regex),
         table=table or ProcFs(),
         launcher=os.getpid(),
+        clock=SystemClock(),
     )
 
 
@@ -109,7 +113,7 @@ AWAITED: Memory = {"awaits_start": True}
 class Looks:
     """Looks that hand their memory on."""
 
-    def __init__(self, condition: Condition, memory: Memory | None = None) -> None:
+    def __init__(self, condition: LocalCondition, memory: Memory | None = None) -> None:
         self.condition = condition
         self.memory = memory or {}
 
@@ -127,7 +131,7 @@ class Looks:
 
 
 @contextmanager
-def looking(condition: Condition, memory: Memory | None = None) -> Iterator[Looks]:
+def looking(condition: LocalCondition, memory: Memory | None = None) -> Iterator[Looks]:
     """Give looks at a condition that is closed with the test."""
     with closing(condition):
         yield Looks(condition, memory)
@@ -136,7 +140,7 @@ def looking(condition: Condition, memory: Memory | None = None) -> Iterator[Look
 class ProcessSuite(ConditionSuite):
     """A process table whose place a test can take away."""
 
-    def build(self, work: Work, folder: Path, table: ProcessTable) -> Condition:
+    def build(self, work: Work, folder: Path, table: ProcessTable) -> LocalCondition:
         raise NotImplementedError
 
     @pytest.fixture
@@ -180,26 +184,26 @@ class ProcessSuite(ConditionSuite):
 
 
 class TestPid(ProcessSuite):
-    def build(self, work: Work, folder: Path, table: ProcessTable) -> Condition:
+    def build(self, work: Work, folder: Path, table: ProcessTable) -> LocalCondition:
         return by_pid(work.pid, table)
 
 
 class TestPidfile(ProcessSuite):
-    def build(self, work: Work, folder: Path, table: ProcessTable) -> Condition:
+    def build(self, work: Work, folder: Path, table: ProcessTable) -> LocalCondition:
         return by_pidfile(folder / "pid", table)
 
 
 class TestMatch(ProcessSuite):
     word = unique()
 
-    def build(self, work: Work, folder: Path, table: ProcessTable) -> Condition:
+    def build(self, work: Work, folder: Path, table: ProcessTable) -> LocalCondition:
         return by_match(self.word, table)
 
 
 class TestRegex(ProcessSuite):
     word = unique()
 
-    def build(self, work: Work, folder: Path, table: ProcessTable) -> Condition:
+    def build(self, work: Work, folder: Path, table: ProcessTable) -> LocalCondition:
         return by_regex(rf"\b{self.word}$", table)
 
 
@@ -246,10 +250,12 @@ FORMS = ("pid", "pidfile", "match")
 
 
 @pytest.fixture(params=FORMS)
-def form(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Condition]:
+def form(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Callable[..., LocalCondition]:
     """Give each way to name a process in turn."""
 
-    def build(work: Work, table: ProcessTable | None = None) -> Condition:
+    def build(work: Work, table: ProcessTable | None = None) -> LocalCondition:
         if request.param == "pid":
             return by_pid(work.pid, table)
         if request.param == "match":
@@ -323,14 +329,14 @@ class TestNames:
 
 class TestEnd:
     def test_a_process_that_is_gone_has_ended(
-        self, form: Callable[..., Condition]
+        self, form: Callable[..., LocalCondition]
     ) -> None:
         with working(unique()) as work, looking(form(work)) as looks:
             assert looks.sight() is Sight.HELD
             work.end()
             assert looks.sight() is Sight.RELEASED
 
-    def test_a_zombie_has_ended(self, form: Callable[..., Condition]) -> None:
+    def test_a_zombie_has_ended(self, form: Callable[..., LocalCondition]) -> None:
         with working(unique()) as work, looking(form(work)) as looks:
             assert looks.sight() is Sight.HELD
             work.end_as_zombie()
@@ -342,7 +348,7 @@ class TestEnd:
     ) -> None:
         with leaderless() as work:
             proc(tmp_path, {"pid": str(work.pid)})
-            build: Callable[[], Condition] = {
+            build: Callable[[], LocalCondition] = {
                 "pid": lambda: by_pid(work.pid),
                 "pidfile": lambda: by_pidfile(tmp_path / "pid"),
             }[name]
@@ -460,7 +466,7 @@ _REUSED = """
 import os, subprocess, sys
 from policies.target import pid_target
 from watcher.clock import SystemClock
-from watcher.conditions.process import OneProcess
+from watcher.processes import OneProcess
 from watcher.procfs import ProcFs
 clock, table = SystemClock(), ProcFs()
 if sys.argv[1] != "pidfd":
@@ -469,7 +475,9 @@ def start():
     return subprocess.Popen(["cat"], stdin=subprocess.PIPE)
 first = start()
 pid = first.pid
-condition = OneProcess(pid_target(pid), pid=pid, table=table, launcher=0)
+condition = OneProcess(
+    pid_target(pid), {"pid": pid}, table=table, launcher=0, clock=clock
+)
 held = condition.look({}, clock.wall())
 print(held.sight, "-")
 ticks = table.row(first.pid).start
@@ -655,7 +663,7 @@ class TestPidfiles:
 class TestForeignPidfiles:
     """A PID that cannot be what the writer of the file meant."""
 
-    def refusal(self, condition: Condition) -> Phrase | None:
+    def refusal(self, condition: LocalCondition) -> Phrase | None:
         with closing(condition):
             return condition.refusal()
 
@@ -1024,7 +1032,7 @@ class TestStuck:
         async with on_threads(by_match("soak.py", table)) as looks:
             for _ in range(12):
                 assert await looks.sight() is Sight.UNKNOWN
-            assert len(looks.workers) == module._MOST_STUCK + 1
+            assert len(looks.workers) == processes._MOST_STUCK + 1
             gate.set()
 
     @pytest.mark.parametrize("late", ["it still runs", "it has ended"])
@@ -1075,7 +1083,14 @@ class TestStuck:
             return "soak.py" in command
 
         target = match_target("soak.py")
-        condition = MatchingProcesses(target, matches, table=table, launcher=11)
+        condition = MatchingProcesses(
+            target,
+            {"match": "soak.py"},
+            matches,
+            table=table,
+            launcher=11,
+            clock=SystemClock(),
+        )
         async with on_threads(condition) as looks:
             assert await looks.sight() is Sight.UNKNOWN
             condition.joined(12)
@@ -1094,7 +1109,12 @@ class TestStuck:
             return True
 
         condition = MatchingProcesses(
-            match_target("soak.py"), matches, table=table, launcher=os.getpid()
+            match_target("soak.py"),
+            {"match": "soak.py"},
+            matches,
+            table=table,
+            launcher=os.getpid(),
+            clock=SystemClock(),
         )
         async with on_threads(condition) as looks:
             for _ in range(3):
