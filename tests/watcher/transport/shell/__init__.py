@@ -1,0 +1,1 @@
+"""The parts in POSIX sh, run by every shell that is there."""
