@@ -1,0 +1,1 @@
+"""Each part: what it reads where the thing is, and what that means."""

@@ -1,0 +1,1 @@
+"""How other machines are reached."""
