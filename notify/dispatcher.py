@@ -30,8 +30,14 @@ from policies.wording import Lang, Phrase, phrase
 
 T = TypeVar("T")
 
+AfterAttempt = Callable[[str, Ping, Answer, float | None], object]
+"""Takes the channel, the ping, what became of it, and when it came to the outbox."""
+
 LOG = "log"
 """The name of the channel that is the fallback log."""
+
+SELFTEST = "selftest"
+"""Likewise, for the pings of a selftest, which wake nobody."""
 
 MOST_AT_ONCE = 4
 """Attempts on one channel at the same time."""
@@ -82,12 +88,15 @@ class Dispatcher:
         self._channels: dict[str, Channel] = dict(channels) or {LOG: log}
         self.names = tuple(self._channels)
         self._channels.setdefault(LOG, log)  # rows from before there was a channel
+        self._channels[SELFTEST] = LogChannel(fallback, phrase("selftest_ping"), lang)
         self._fallback = fallback
         self._lang = lang
         self._submit = submit
         self._now = now
         self._jitter = jitter
         self._notice = notice
+        self.after_attempt: AfterAttempt = lambda *attempt: None  # noqa: ARG005
+        """Told of every attempt."""
         self._limit_s = limit_s + _MARGIN_S
         self._lease_s = self._limit_s + _SLACK_S
         # One token a claim: a lease that ran out is not settled by its own namesake.
@@ -155,6 +164,7 @@ class Dispatcher:
         if isinstance(channel, LogChannel):
             return channel.reason
         attempt = await self._attempt(name, channel, ping)
+        self.after_attempt(name, ping, attempt.answer, None)
         return attempt.reason or _whole_text(ping)
 
     async def _work(self, submit: Submit, name: str) -> None:
@@ -197,6 +207,7 @@ class Dispatcher:
         channel = self._channels.get(name) or _GoneChannel(name, self._lang)
         attempts = delivery.attempts + 1
         attempt = await self._attempt(name, channel, delivery.ping)
+        self.after_attempt(name, delivery.ping, attempt.answer, delivery.created_s)
         now, jitter = self._now(), self._jitter()
         result = settlement(
             attempt,
@@ -210,6 +221,7 @@ class Dispatcher:
             result = kept(result, attempts, now=now, jitter=jitter)
         if logged or result.state is PingState.DELIVERED:
             self._told.discard(delivery.row)
+        self._note(name, delivery, result)
         await submit(
             lambda connection: outbox.settle(
                 connection,
@@ -219,6 +231,21 @@ class Dispatcher:
                 logged=logged,
                 lang=self._lang,
             )
+        )
+
+    def _note(self, name: str, delivery: outbox.Delivery, result: Settlement) -> None:
+        """Log how a row goes on; that it still waits, only the first time."""
+        again = result.state is PingState.PENDING and delivery.attempts > 0
+        said = result.reason.render(self._lang) if result.reason else None
+        _logger.log(
+            logging.DEBUG if again else logging.INFO,
+            "ping.attempted",
+            extra={
+                "ping": delivery.ping.idempotency_key,
+                "channel": name,
+                "state": result.state.value,
+                "reason": said,
+            },
         )
 
     async def _attempt(self, name: str, channel: Channel, ping: Ping) -> Attempt:

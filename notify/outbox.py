@@ -50,7 +50,8 @@ WHERE id IN (
     WHERE +channel = :channel AND (attempts = 0) = :fresh AND {_DUE}
     ORDER BY due_at, id LIMIT :most
 )
-RETURNING due_at, id, CAST(body AS BLOB), attempts, give_up_at, logged_at IS NOT NULL
+RETURNING due_at, id, CAST(body AS BLOB), attempts, created_at, give_up_at,
+    logged_at IS NOT NULL
 """  # noqa: S608 - a constant
 
 _KILL = """
@@ -90,6 +91,7 @@ class Delivery:
     Attributes:
         row: its id.
         attempts: how many were made before.
+        created_s: when it was put into the outbox.
         logged: the fallback log has the ping already.
         claim: what proves, when it is settled, that it still is the claimant's.
     """
@@ -97,6 +99,7 @@ class Delivery:
     row: int
     ping: Ping
     attempts: int
+    created_s: float
     give_up_at: datetime
     logged: bool
     claim: str
@@ -185,12 +188,13 @@ def _read(
     connection: Connection, row: Sequence[Any], claim: str, lang: Lang
 ) -> Delivery | None:
     """Return a row that was claimed; one that cannot be read is dead instead."""
-    number, body, attempts, give_up, logged = row
+    number, body, attempts, created, give_up, logged = row
     try:
         return Delivery(
             row=number,
             ping=ping_of(json.loads(body)),
             attempts=attempts,
+            created_s=created,
             give_up_at=instant(give_up),
             logged=bool(logged),
             claim=claim,
@@ -232,6 +236,23 @@ def settle(
         },
     )
     return changed.rowcount == 1
+
+
+def delivered_elsewhere(
+    connection: Connection, key: str, *, channel: str, at_s: float
+) -> int:
+    """Mark a ping as delivered that somebody else has sent under the same key (C7.4).
+
+    Args:
+        channel: the one on which it went out.
+        at_s: when that was.
+    """
+    return connection.execute(
+        "UPDATE pings SET state = 'delivered', delivered_at = ?, claim = NULL,"
+        " claimed_until = 0, last_error = NULL"
+        " WHERE key = ? AND channel = ? AND state != 'delivered'",
+        (at_s, key, channel),
+    ).rowcount
 
 
 def flush(

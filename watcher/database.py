@@ -7,13 +7,15 @@ read by a newer version, or by a person.
 import contextlib
 import os
 import sqlite3
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from policies.wording import Phrase, phrase
 from watcher.errors import StoreError
 
+if TYPE_CHECKING:
+    from policies.wording import Phrase  # its sentences cost hooks too much
+
 NAME = "monitor.db"
-VERSION: Final = 1
+VERSION: Final = 2
 """The newest schema that this version knows: the number of the last migration."""
 
 _BUSY_MS = 5000  # other writers hold the lock for milliseconds
@@ -22,7 +24,7 @@ _FILES = ("-wal", "-shm", "")  # a new file must never meet the log of an old on
 
 def open_database(
     state: str, *, busy_ms: int = _BUSY_MS, check: bool = False
-) -> tuple[sqlite3.Connection, Phrase | None]:
+) -> "tuple[sqlite3.Connection, Phrase | None]":
     """Open the file for reading and writing, made or migrated where needed.
 
     Args:
@@ -43,18 +45,22 @@ def open_database(
         _make_directory(state)
         return _opened(path, busy_ms, check=check), None
     except _UnusableError as error:
+        from policies.wording import phrase  # noqa: PLC0415 - start-up time
+
         try:
             aside = _set_aside(path, error.kind)
             note = phrase("set_aside", path=path, aside=aside, reason=str(error))
             return _opened(path, busy_ms, check=check), note
         except (_UnusableError, sqlite3.Error, OSError) as again:
-            raise StoreError(
-                phrase("store_unusable", path=path, error=str(again))
-            ) from again
+            raise _unusable(path, again) from again
     except (sqlite3.Error, OSError) as error:
-        raise StoreError(
-            phrase("store_unusable", path=path, error=str(error))
-        ) from error
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: str, error: Exception) -> StoreError:
+    from policies.wording import phrase  # noqa: PLC0415 - start-up time
+
+    return StoreError(phrase("store_unusable", path=path, error=str(error)))
 
 
 def open_for_reading(state: str) -> sqlite3.Connection | None:
@@ -82,6 +88,18 @@ def open_for_reading(state: str) -> sqlite3.Connection | None:
         connection.close()
         return None
     return connection
+
+
+def is_older(state: str) -> bool:
+    """Say whether the file is of an older version of ours, which a service mends."""
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"file:{_uri(f'{state}/{NAME}')}?mode=rw", uri=True)
+        ) as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.Error:
+        return False
+    return 0 < int(version) < VERSION
 
 
 class _UnusableError(Exception):

@@ -1,7 +1,6 @@
 """Rows of watches and waiters: each change inside the caller's transaction."""
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,19 +8,8 @@ from typing import cast
 
 from policies.codec import dumps, outcome_record
 from policies.model import Ending, Evidence, Json, Memory, Outcome, Sight
-
-_SURROGATE = re.compile("[\udc80-\udcff]")
-_ESCAPED = re.compile(r"\\udc([89a-f][0-9a-f])")
-
-
-def to_text(value: str) -> str:
-    """Return text that SQLite takes: bytes that were no UTF-8 become escapes."""
-    return _SURROGATE.sub(lambda found: f"\\udc{ord(found[0]) & 0xFF:02x}", value)
-
-
-def from_text(value: str) -> str:
-    """Return what `to_text` was given."""
-    return _ESCAPED.sub(lambda found: chr(0xDC00 + int(found[1], 16)), value)
+from watcher.stored_text import from_text as from_text  # noqa: PLC0414 - it is found here too
+from watcher.stored_text import to_text as to_text  # noqa: PLC0414 - it is found here too
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +28,7 @@ class WaiterRow:
     boot_id: str
     takes: bool
     nonce: str | None
+    project: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,8 +96,8 @@ def insert_waiter(
     """Store one more waiter of a watch, which lives until the last one's deadline."""
     connection.execute(
         "INSERT INTO waiters (watch_id, number, label, resume, session, lang, ttl_s,"
-        " armed_at, deadline_at, deadline_boot_s, boot_id, takes, nonce)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " armed_at, deadline_at, deadline_boot_s, boot_id, takes, nonce, project)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             watch_id,
             waiter.number,
@@ -123,6 +112,7 @@ def insert_waiter(
             waiter.boot_id,
             int(waiter.takes),
             waiter.nonce,
+            to_text(waiter.project) if waiter.project else None,
         ),
     )
     connection.execute(
@@ -224,9 +214,14 @@ def tell_waiters(
     """Give waiters their outcomes; return how many still waited for one."""
     return sum(
         connection.execute(
-            "UPDATE waiters SET state = 'told', outcome = ?"
+            "UPDATE waiters SET state = 'told', outcome = ?, told_at = ?"
             " WHERE watch_id = ? AND number = ? AND state = 'waiting'",
-            (dumps(outcome_record(outcome)), watch_id, number),
+            (
+                dumps(outcome_record(outcome)),
+                outcome.ended_at.timestamp(),
+                watch_id,
+                number,
+            ),
         ).rowcount
         for number, outcome in told
     )
@@ -324,8 +319,8 @@ def revive(connection: sqlite3.Connection, watch_id: str) -> bool:
 def acknowledge(connection: sqlite3.Connection, watch_id: str, at: float) -> int:
     """Mark a watch's outcomes as read; return how many were not."""
     return connection.execute(
-        "UPDATE waiters SET acknowledged_at = ?"
-        " WHERE watch_id = ? AND state = 'told' AND acknowledged_at IS NULL",
+        "UPDATE waiters SET acknowledged_at = ?1, read_at = coalesce(read_at, ?1)"
+        " WHERE watch_id = ?2 AND state = 'told' AND acknowledged_at IS NULL",
         (at, watch_id),
     ).rowcount
 
@@ -380,4 +375,5 @@ def _waiter(row: sqlite3.Row) -> WaiterRow:
         boot_id=row["boot_id"],
         takes=bool(row["takes"]),
         nonce=row["nonce"],
+        project=from_text(row["project"]) if row["project"] else None,
     )

@@ -4,15 +4,17 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from notify import outbox
-from notify.dispatcher import Dispatcher
+from notify.dispatcher import SELFTEST, Dispatcher
 from policies.clock import Clock
 from policies.lines import outcome_line
 from policies.model import Ending, Outcome, Ping
 from policies.shapes import outcome_ping
-from policies.wording import Lang
+from policies.wording import Lang, Phrase, phrase
 from watcher import store
+from watcher.app import KODER
 from watcher.config import Config
 from watcher.hosted import Hosted, for_waiter
 from watcher.keeping import Change, Keeping
@@ -23,6 +25,19 @@ from watcher.tasks import Tasks
 _log = logging.getLogger(__name__)
 
 _LOG_LIMIT_S = 2.0  # a line to a file takes no time, unless its disk hangs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """An outcome that a detached watcher saw first.
+
+    Attributes:
+        waiter: the one to whom it is told there, whose number is part of its key.
+        delivered_at: when its ping was delivered from there, if it was.
+    """
+
+    waiter: int
+    delivered_at: float | None
 
 
 class Telling:
@@ -40,6 +55,10 @@ class Telling:
         """Tell nothing yet."""
         self.after_outcome: Callable[[], object] = bool
         """Called when pings were put into the outbox."""
+        self.after_told: Callable[[Outcome], object] = lambda outcome: None  # noqa: ARG005
+        """Called when a waiter was told an outcome."""
+        self.after_end: Callable[[str, str], object] = lambda ending, watch_id: None  # noqa: ARG005
+        """Called when everybody was told how a watch ended."""
         self._config = config
         self._clock = clock
         self._keeping = keeping
@@ -48,40 +67,54 @@ class Telling:
         self._sent_without_store: set[str] = set()
 
     async def tell_all(
-        self, hosted: Hosted, outcome: Outcome, rows: Sequence[WaiterRow]
+        self,
+        hosted: Hosted,
+        outcome: Outcome,
+        rows: Sequence[WaiterRow],
+        *,
+        seen: Elsewhere | None = None,
     ) -> None:
         """End a watch and tell those who still waited for it."""
         told = [(row.number, for_waiter(outcome, row)) for row in rows]
         lang = self._lang(rows[0].lang) if rows else self._config.lang
         mine = for_waiter(outcome, rows[0]) if rows else outcome
         line = outcome_line(mine, lang, self._clock.zone())
-        pings = self._pings(outcome, rows)
+        pings = self._pings(outcome, rows, seen)
+        channels = self._channels(hosted)
 
         def change(connection: sqlite3.Connection) -> None:
             if store.end_watch(connection, outcome, told, line):
-                self._add_pings(connection, outcome.watch_id, pings)
+                self.add_pings(connection, outcome.watch_id, pings, seen, channels)
 
-        await self._say(hosted, change, told, pings)
+        if await self._say(hosted, change, told, _to_send(pings, seen)):
+            self.after_end(outcome.ending, outcome.watch_id)
 
     async def tell_some(
-        self, hosted: Hosted, outcome: Outcome, rows: Sequence[WaiterRow]
+        self,
+        hosted: Hosted,
+        outcome: Outcome,
+        rows: Sequence[WaiterRow],
+        *,
+        seen: Elsewhere | None = None,
     ) -> None:
         """Tell some of a watch's waiters; it goes on for the others."""
         told = [(row.number, for_waiter(outcome, row)) for row in rows]
-        pings = self._pings(outcome, rows)
+        pings = self._pings(outcome, rows, seen)
+        channels = self._channels(hosted)
 
         def change(connection: sqlite3.Connection) -> None:
             if store.tell_waiters(connection, outcome.watch_id, told):
-                self._add_pings(connection, outcome.watch_id, pings)
+                self.add_pings(connection, outcome.watch_id, pings, seen, channels)
 
-        await self._say(hosted, change, told, pings)
+        await self._say(hosted, change, told, _to_send(pings, seen))
 
     async def ping(self, hosted: Hosted, change: Change, ping: Ping) -> None:
         """Store a change together with one ping; without the store, send that."""
+        watch_id, channels = hosted.watch.id, self._channels(hosted)
 
         def both(connection: sqlite3.Connection) -> None:
             change(connection)
-            self._add_pings(connection, hosted.watch.id, [ping])
+            self.add_pings(connection, watch_id, [ping], channels=channels)
 
         await self._store_or_send(hosted, both, [ping])
         self.after_outcome()
@@ -92,20 +125,23 @@ class Telling:
         change: Change,
         told: Sequence[tuple[int, Outcome]],
         pings: Sequence[Ping],
-    ) -> None:
+    ) -> bool:
         """Store an outcome with its pings, then say it: never the other way round.
 
         Where the store cannot take it in time the outcome is said all the same and its
         pings are sent from here, once (C5.6); the store gets it when it can, and does
-        not send again what was delivered.
+        not send again what was delivered. False where it is for another to say.
         """
         try:
             await self._store_or_send(hosted, change, pings)
         except LostError:
-            return  # the new owner tells it
+            return False  # the new owner tells it
         hosted.told.update(told)
         hosted.news()
+        for _, outcome in told:
+            self.after_told(outcome)
         self.after_outcome()
+        return True
 
     async def _store_or_send(
         self, hosted: Hosted, change: Change, pings: Sequence[Ping]
@@ -134,39 +170,79 @@ class Telling:
 
     async def _send_directly(self, hosted: Hosted, ping: Ping) -> None:
         """Send past the outbox; what no channel took goes into it after all (C6.1)."""
-        note = await self._dispatcher.send(ping)
+        network = self._dispatcher.needs_network and not hosted.log_only
+        if hosted.log_only:
+            note: Phrase | None
+            note = self._dispatcher.write_down(ping, phrase("selftest_ping"))
+        else:
+            note = await self._dispatcher.send(ping)
         if note is not None:
             hosted.say(note)
-            if self._dispatcher.needs_network or note.key == "ping_lost":
+            if network or note.key == "ping_lost":
                 self._sent_without_store.discard(ping.idempotency_key)
-                watch_id = hosted.watch.id
+                watch_id, channels = hosted.watch.id, self._channels(hosted)
                 await self._keeping.durably(
-                    lambda c: self._add_pings(c, watch_id, [ping])
+                    lambda c: self.add_pings(c, watch_id, [ping], channels=channels)
                 )
 
-    def _pings(self, outcome: Outcome, rows: Sequence[WaiterRow]) -> list[Ping]:
+    def _pings(
+        self,
+        outcome: Outcome,
+        rows: Sequence[WaiterRow],
+        seen: Elsewhere | None = None,
+    ) -> list[Ping]:
         """Return the one ping of an outcome, told as to the first who waited (C5.2)."""
         if outcome.ending is Ending.REMOVED or not rows:
             return []
         first, zone = rows[0], self._clock.zone()
         mine, lang = for_waiter(outcome, first), self._lang(first.lang)
-        return [outcome_ping(mine, lang, zone, waiter=first.number)]
+        number = first.number if seen is None else seen.waiter
+        return [outcome_ping(mine, lang, zone, waiter=number)]
 
-    def _add_pings(
-        self, connection: sqlite3.Connection, watch_id: str, pings: Sequence[Ping]
+    def _channels(self, hosted: Hosted) -> Sequence[str]:
+        return (SELFTEST,) if hosted.log_only else self._dispatcher.names
+
+    def add_pings(
+        self,
+        connection: sqlite3.Connection,
+        watch_id: str,
+        pings: Sequence[Ping],
+        seen: Elsewhere | None = None,
+        channels: Sequence[str] = (),
     ) -> None:
+        """Put pings into the outbox, but those that were sent without it.
+
+        Args:
+            connection: in the caller's transaction.
+            watch_id: the watch that they are about.
+            pings: one or more.
+            seen: how the host's own watcher has told it, if it has.
+            channels: the configured ones if not given.
+        """
         for ping in pings:
             if ping.idempotency_key in self._sent_without_store:
                 continue
             outbox.add(
                 connection,
                 ping,
-                channels=self._dispatcher.names,
+                channels=channels or self._dispatcher.names,
                 now_s=self._clock.wall().timestamp(),
                 give_up_s=self._config.notify.give_up_after,
                 watch_id=watch_id,
             )
+            if seen is not None and seen.delivered_at is not None:
+                outbox.delivered_elsewhere(
+                    connection,
+                    ping.idempotency_key,
+                    channel=KODER,
+                    at_s=seen.delivered_at,
+                )
 
     def _lang(self, name: str) -> Lang:
         """Return a waiter's language; one that is not known hides no outcome."""
         return Lang(name) if name in set(Lang) else self._config.lang
+
+
+def _to_send(pings: Sequence[Ping], seen: Elsewhere | None) -> Sequence[Ping]:
+    """Return what has to be sent from here where the store cannot take it."""
+    return [] if seen is not None and seen.delivered_at is not None else pings

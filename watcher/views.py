@@ -63,6 +63,7 @@ class Watch(NamedTuple):
     evidence: str
     sound: int
     line: str | None
+    detached: int
 
 
 def watch_rows(
@@ -75,6 +76,15 @@ def watch_rows(
         " UNION ALL SELECT rowid FROM watches WHERE ended_at >= ?"
     )
     return _watches(connection, chosen, ended_after_s)
+
+
+def newest_rows(connection: sqlite3.Connection, count: int) -> list[Watch]:
+    """Return the watches that ended last, the newest first."""
+    chosen = (
+        "SELECT rowid FROM (SELECT rowid FROM watches WHERE ended_at IS NOT NULL"
+        " ORDER BY ended_at DESC LIMIT ?)"
+    )
+    return _watches(connection, chosen, count)[::-1]
 
 
 def watch_row(connection: sqlite3.Connection, watch_id: str) -> Watch | None:
@@ -157,7 +167,7 @@ def _plain_fields(watch: Watch, zone: tzinfo | None) -> Object:
         "session": optional(watch.session),
         "resume": optional(watch.resume),
         "waiters": watch.waiters,
-        "detached": False,
+        "detached": bool(watch.detached),
         "acknowledged": None if watch.state == "armed" else watch.unread == 0,
         "line": optional(watch.line),
         "observations": watch.looks,
@@ -168,6 +178,16 @@ def waiter_rows(connection: sqlite3.Connection, watch_id: str) -> list[sqlite3.R
     """Return the waiters of a watch in the order they came."""
     return connection.execute(
         "SELECT * FROM waiters WHERE watch_id = ? ORDER BY number", (watch_id,)
+    ).fetchall()
+
+
+def open_rows(connection: sqlite3.Connection, count: int) -> list[sqlite3.Row]:
+    """Return the waiters whose outcome nobody has acknowledged, the newest first."""
+    return connection.execute(
+        "SELECT waiters.*, watches.target, watches.host, watches.line FROM waiters"
+        " JOIN watches ON id = watch_id WHERE waiters.state = 'told'"
+        " AND acknowledged_at IS NULL ORDER BY told_at DESC, id, number LIMIT ?",
+        (count,),
     ).fetchall()
 
 
@@ -186,8 +206,16 @@ def detail_object(
     zone: tzinfo | None = None,
 ) -> Object:
     """Return a watch with its waiters in their order and what was done to it."""
+    return {**watch_object(watch, zone), **company_object(waiters, trail, zone)}
+
+
+def company_object(
+    waiters: Iterable[sqlite3.Row],
+    trail: Iterable[sqlite3.Row],
+    zone: tzinfo | None = None,
+) -> Object:
+    """Return the waiters of a watch in their order and what was done to it."""
     return {
-        **watch_object(watch, zone),
         "waiter_list": [_waiter_object(waiter, zone) for waiter in waiters],
         "trail": [
             {

@@ -38,7 +38,8 @@ SELECT
     END AS holder,
     evidence,
     iif(json_valid(evidence), json_type(evidence) = 'object', 0) AS sound,
-    line
+    line,
+    EXISTS (SELECT 1 FROM detached WHERE watch_id = watches.id) AS detached
 FROM watches
 LEFT JOIN waiters AS first ON first.watch_id = watches.id AND first.number = coalesce(
     (SELECT min(number) FROM waiters WHERE watch_id = watches.id AND state = 'waiting'),

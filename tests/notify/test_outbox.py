@@ -379,3 +379,22 @@ def test_the_listing_shows_the_states_asked_for(
     outbox.settle(db, second, refused(second), now_s=NOW_S)
     rows = outbox.listing(db, zone=UTC, states=states)
     assert [row["idempotency_key"] for row in rows] == expected
+
+
+def test_what_somebody_else_has_delivered_is_not_sent_again(
+    db: sqlite3.Connection,
+) -> None:
+    put(db, "k1", "k2")
+    put(db, "k1", channel="other")
+    (claimed, _) = take(db)
+    at_s = NOW_S + 1
+    assert outbox.delivered_elsewhere(db, "k1", channel="koder", at_s=at_s) == 1
+    assert outbox.delivered_elsewhere(db, "k1", channel="koder", at_s=at_s + 1) == 0
+    later = Settlement(state=PingState.PENDING, due_at=NOW)
+    assert not outbox.settle(db, claimed, later, now_s=NOW_S + 2)
+    rows = db.execute("SELECT channel, state, delivered_at FROM pings WHERE key = 'k1'")
+    assert sorted(map(tuple, rows)) == [
+        ("koder", "delivered", at_s),
+        ("other", "pending", None),
+    ]
+    assert keys(take(db, now_s=NOW_S + 100)) == ["k2"]

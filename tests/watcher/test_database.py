@@ -22,7 +22,10 @@ from watcher.database import (
 from watcher.errors import StoreError
 
 OLD = Path(__file__).parents[1] / "data"
-TABLES = {"watches", "waiters", "pings", "trail", "jobs", "owner"}
+TABLES = {
+    *("watches", "waiters", "pings", "trail", "jobs", "owner"),
+    *("detached", "laptop"),
+}
 
 
 def mode(path: Path) -> int:
@@ -246,6 +249,8 @@ def test_the_database_of_a_release_opens_for_ever_with_all_that_is_in_it(
             "trail": 1,
             "jobs": 2,
             "owner": 1,
+            "detached": 0,
+            "laptop": 1,
         }
         armed = store.armed_watches(connection)
         assert {row.id: [w.number for w in ws] for row, ws in armed} == {

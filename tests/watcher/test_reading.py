@@ -7,6 +7,7 @@ import pytest
 
 from tests.rows import add, add_ping, add_watch, answering, opened
 from watcher.cli import reading
+from watcher.database import NAME, is_older
 
 T = 1_800_000_000.0
 
@@ -92,3 +93,49 @@ def test_what_is_read_is_of_one_instant(tmp_path: Path, started: list[str]) -> N
 
     assert reading.read(look) == ([0, 0], None)
     db.close()
+
+
+def test_a_store_of_before_an_update_is_made_ours_by_a_service(
+    tmp_path: Path, started: list[str]
+) -> None:
+    old = Path(__file__).parents[1] / "data" / "0.1.0.db"
+    (tmp_path / NAME).write_bytes(old.read_bytes())
+    assert is_older(str(tmp_path))
+    found, note = reading.read(lambda _: "found")
+    assert found is None
+    assert note is not None
+    assert started == [str(tmp_path)]
+    opened(tmp_path).close()
+    assert not is_older(str(tmp_path))
+
+
+def test_what_is_no_store_of_ours_is_not_an_old_one(
+    tmp_path: Path, started: list[str]
+) -> None:
+    assert not is_older(str(tmp_path))
+    (tmp_path / NAME).write_bytes(b"nonsense" * 1000)
+    assert not is_older(str(tmp_path))
+    assert reading.read(lambda _: "found")[0] is None
+    assert started == []
+
+
+@pytest.mark.parametrize(
+    ("deadline_at", "gone_at", "wanted"),
+    [(4e9, None, True), (T - 1e9, None, False), (4e9, T, False)],
+    ids=["to be stopped", "over by now", "gone"],
+)
+def test_what_a_host_still_holds_is_work_for_a_service(
+    tmp_path: Path,
+    started: list[str],
+    deadline_at: float,
+    gone_at: float | None,
+    *,
+    wanted: bool,
+) -> None:
+    db = opened(tmp_path)
+    ended = {"state": "removed", "ended_at": T, "deadline_at": deadline_at}
+    add_watch(db, "w1", at=1.0, **ended)
+    add(db, "detached", watch_id="w1", host="box", gone_at=gone_at)
+    db.close()
+    reading.read(lambda _: "found")
+    assert started == [str(tmp_path)] * wanted
