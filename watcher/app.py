@@ -15,6 +15,9 @@ from watcher import __version__
 from watcher.config import Config
 from watcher.errors import ConfigError
 
+KODER = "koder-notify"
+"""The name of the channel to a koder-notify server."""
+
 _KEY_LIMIT = 4096  # bytes; servers refuse longer headers
 
 
@@ -64,7 +67,7 @@ def _channels(
 ) -> dict[str, Channel]:
     channels: dict[str, Channel] = {}
     if config.notify.url is not None:
-        channels["koder-notify"] = _koder(config, fallback, lang, clock)
+        channels[KODER] = _koder(config, fallback, lang, clock)
     if config.notify.apprise:
         from notify.channels.apprise import apprise_channels  # noqa: PLC0415 - extra
 
@@ -109,10 +112,13 @@ def read_key(config: Config) -> Secret | None:
             something that no header can carry.
     """
     if config.notify_key is not None:
-        return _checked(config.notify_key, "KODER_MONITOR_NOTIFY_KEY")
+        return checked_key(config.notify_key, "KODER_MONITOR_NOTIFY_KEY")
     path = config.notify.key_file
-    if path is None:
-        return None
+    return None if path is None else read_key_file(path, "[notify] key_file")
+
+
+def read_key_file(path: str, setting: str) -> Secret:
+    """Return the secret that a file holds, named by `setting`; errors as `read_key`."""
     path = os.path.expanduser(path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -125,11 +131,13 @@ def read_key(config: Config) -> Secret | None:
             os.close(fd)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ConfigError(phrase("key_unreadable", path=path, error=reason)) from error
-    return _checked(content.decode("utf-8", "replace").strip(), path)
+        why = phrase("key_unreadable", path=path, error=reason, setting=setting)
+        raise ConfigError(why) from error
+    return checked_key(content.decode("utf-8", "replace").strip(), path)
 
 
-def _checked(key: str, source: str) -> Secret:
+def checked_key(key: str, source: str) -> Secret:
+    """Return a secret that a header can carry; errors as `read_key`."""
     shape = key.isascii() and key.isprintable() and " " not in key
     if not 0 < len(key) <= _KEY_LIMIT or not shape:
         raise ConfigError(phrase("key_malformed", path=source))

@@ -250,7 +250,7 @@ def _ready(reading: int) -> bool:
 def _refusal(status: int, value: Json) -> UsageError | ServiceError:
     problem = value if isinstance(value, Mapping) else {}
     sentence = phrase_of(problem.get("phrase"))
-    if sentence is not None and status == 400:
+    if sentence is not None and status in {400, 409}:
         return UsageError(sentence)
     if status == 404:
         return NotThereError(phrase("no_service", reason="404"))

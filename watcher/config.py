@@ -3,12 +3,15 @@
 import errno
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TypeAlias, TypeVar
 
+from policies.context import percentage
 from policies.duration import parse_duration, parse_settle
 from policies.target import is_possible_path
+from policies.usage import THRESHOLD
+from policies.waking import NAMES, unknown_names
 from policies.wording import Lang, Phrase, phrase
 from watcher.errors import ConfigError
 from watcher.paths import config_file, state_directory
@@ -57,15 +60,63 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ssh:
+    """`[ssh]`: how hosts are reached, beside what the user's own file says."""
+
+    config_file: str = "~/.ssh/config"
+    connect_timeout: Seconds = Seconds(10)
+    keepalive: Seconds = Seconds(15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """`[context]`: when a session is told how full its window is, in percent left."""
+
+    warnings: bool = True
+    warning: float = 35.0
+    critical: float = 25.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wake:
+    """`[wake]`: what happens when a session shows no sign of life after an outcome."""
+
+    grace: Seconds = Seconds(900)
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serve:
+    """`[serve]`: where the service listens beside its socket, and with which token."""
+
+    socket: str | None = None
+    listen: str | None = None
+    token_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handoff:
+    """`[handoff]`: percent of the context from which a session is handed over."""
+
+    threshold: float = THRESHOLD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """All settings. `state` and `key` come from the environment only."""
+    """All settings. `state`, key and token come from the environment only."""
 
     locks: Locks = field(default_factory=Locks)
     cadence: Cadences = field(default_factory=Cadences)
     notify: Notify = field(default_factory=Notify)
+    ssh: Ssh = field(default_factory=Ssh)
+    context: Context = field(default_factory=Context)
+    wake: Wake = field(default_factory=Wake)
+    serve: Serve = field(default_factory=Serve)
+    handoff: Handoff = field(default_factory=Handoff)
     lang: Lang = Lang.PT
     state: str = ""
     notify_key: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
 
     @property
     def fallback_log(self) -> str:
@@ -73,8 +124,16 @@ class Config:
         chosen = os.path.expanduser(self.notify.fallback_log or "release-pings.log")
         return os.path.join(self.state, chosen)
 
+    @property
+    def socket(self) -> str | None:
+        """Where the socket lies, if not in the state directory; relative to that."""
+        chosen = self.serve.socket
+        return chosen and os.path.join(self.state, os.path.expanduser(chosen))
 
-Section: TypeAlias = Config | Locks | Cadences | Notify
+
+Section: TypeAlias = (
+    Config | Locks | Cadences | Notify | Ssh | Context | Handoff | Serve | Wake
+)
 
 
 def load_config(env: Mapping[str, str]) -> Config:
@@ -90,6 +149,7 @@ def load_config(env: Mapping[str, str]) -> Config:
         config,
         state=state_directory(env),
         notify_key=env.get("KODER_MONITOR_NOTIFY_KEY") or None,
+        token=env.get("KODER_MONITOR_TOKEN") or None,
         locks=_override(config.locks, env, dir="KODER_MONITOR_LOCKS_DIR"),
         notify=_override(
             config.notify,
@@ -152,14 +212,45 @@ def _check(config: Config) -> None:
         ("[locks] dir", config.locks.dir),
         ("[notify] key_file", config.notify.key_file),
         ("[notify] fallback_log", config.notify.fallback_log),
+        ("[ssh] config_file", config.ssh.config_file),
+        ("[serve] socket", config.serve.socket),
+        ("[serve] token_file", config.serve.token_file),
     ):
         if path and not is_possible_path(path):
             raise ConfigError(phrase("bad_path", name=name, path=path))
     if config.notify.url is not None:
         check_url(config.notify.url)
+    _check_percent("[handoff] threshold", config.handoff.threshold)
+    _check_context(config.context)
+    _check_wake(config.wake.command)
+    if config.serve.listen is not None:
+        from watcher.loopback import parse_listen  # noqa: PLC0415 - start-up time
+
+        parse_listen(config.serve.listen, "[serve] listen")
     if config.notify.auth not in {"bearer", "x-api-key"}:
         choices = phrase("one_of", choices='"bearer", "x-api-key"')
         raise _bad_value("[notify] auth", config.notify.auth, choices)
+
+
+def _check_percent(name: str, value: float) -> None:
+    if percentage(value) is None:
+        raise _bad_value(name, f"{value:g}", phrase("no_percentage"))
+
+
+def _check_context(context: Context) -> None:
+    for name, value in (("warning", context.warning), ("critical", context.critical)):
+        _check_percent(f"[context] {name}", value)
+    if context.critical >= context.warning:
+        why = phrase("critical_too_high", warning=f"{context.warning:g}")
+        raise _bad_value("[context] critical", f"{context.critical:g}", why)
+
+
+def _check_wake(command: Sequence[str]) -> None:
+    for name in unknown_names(command):
+        choices = phrase("one_of", choices=", ".join(NAMES))
+        raise _bad_value("[wake] command", f"{{{name}}}", choices)
+    if any("\0" in word for word in command) or (command and not command[0]):
+        raise _bad_value("[wake] command", " ".join(command), phrase("no_program"))
 
 
 def check_url(url: str) -> None:
@@ -252,6 +343,8 @@ def settings_of(config: Config) -> dict[str, str]:
         "[locks] dir": _carried(str(config.locks.dir)),
         "[cadence] local": f"{cadence.local:g}",
         "[cadence] floor_local": f"{cadence.floor_local:g}",
+        "[cadence] remote": f"{cadence.remote:g}",
+        "[cadence] floor_remote": f"{cadence.floor_remote:g}",
         "[cadence] settle": f"{cadence.settle:g}",
         "[notify] url": str(notify.url),
         "[notify] auth": notify.auth,
@@ -260,6 +353,7 @@ def settings_of(config: Config) -> dict[str, str]:
         "[notify] apprise": digest(" ".join(notify.apprise)),
         "[notify] give_up_after": f"{notify.give_up_after:g}",
         "[notify] fallback_log": _carried(config.fallback_log),
+        "[ssh] config_file": _carried(config.ssh.config_file),
     }
 
 
@@ -274,7 +368,7 @@ def differences(config: Config, others: Mapping[str, str]) -> list[str]:
     return [name for name, value in others.items() if ours.get(name) != value]
 
 
-_ENVIRONMENT_ONLY = frozenset({"state", "notify_key"})
+_ENVIRONMENT_ONLY = frozenset({"state", "notify_key", "token"})
 
 
 def _known(

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Mapping
 
-from policies.wording import phrase
 from watcher.errors import UsageError
 
 _NAME = "koder-monitor"
@@ -35,6 +34,8 @@ def state_directory(env: Mapping[str, str]) -> str:
     try:
         return os.path.abspath(asked)
     except OSError as error:
+        from policies.wording import phrase  # noqa: PLC0415 - start-up time
+
         raise UsageError(phrase("no_cwd")) from error
 
 

@@ -20,6 +20,7 @@ from watcher.config import settings_of
 from watcher.database import open_database
 from watcher.ownership import LocalOwnership
 from watcher.serve.api import build_api
+from watcher.views import rfc3339
 from watcher.writer import Writer
 
 JSON = {"Content-Type": "application/json"}
@@ -70,7 +71,7 @@ def problem(answer: httpx.Response, status: int) -> Mapping[str, object]:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     document = answer.json()
-    assert document["type"] == "about:blank"
+    assert str(document["type"]).startswith("urn:koder-monitor:problem:")
     assert document["title"] == HTTPStatus(status).phrase
     assert document["status"] == status
     assert document["detail"]
@@ -150,7 +151,7 @@ async def test_a_wrong_order_is_a_problem_with_its_sentence(
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(b"", id="nothing"),
+        pytest.param(b" ", id="nothing"),
         pytest.param(b"{", id="half"),
         pytest.param(b"[]", id="no object"),
         pytest.param(b"{}", id="no target"),
@@ -240,8 +241,8 @@ async def test_a_method_that_a_route_has_not_is_refused_with_those_it_has(
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "/"),
         ("GET", "/v2/watches"),
+        ("GET", "/v1/watches/"),
         ("GET", "/v1/watches/ffffffffffff"),
         ("GET", "/v1/watches/%25"),
         ("GET", "/v1/watches/*"),
@@ -309,6 +310,8 @@ async def test_health_says_what_is_not_as_it_should_be(
         "version": __version__,
         "armed": 0,
         "degraded": None,
+        "detail": None,
+        "now": rfc3339(house.clock.wall().timestamp()),
         "on_demand": True,
     }
     with house.read_only():
@@ -316,6 +319,8 @@ async def test_health_says_what_is_not_as_it_should_be(
         health = (await api.get("/healthz")).json()
     assert (health["status"], health["armed"]) == ("degraded", 1)
     assert phrase_of(health["degraded"]) == house.service.degraded
+    assert house.service.degraded is not None
+    assert health["detail"] == house.service.degraded.render(house.config.lang)
 
 
 async def test_settings_are_told_without_a_secret(
@@ -348,7 +353,7 @@ async def test_an_id_may_be_any_unique_prefix(
         add_watch(house.connection, name, at=0)
     assert (await api.get("/v1/watches/abc")).json()["id"] == "abc1"
     assert (await api.get("/v1/watches/abd2")).json()["id"] == "abd2"
-    document = problem(await api.get("/v1/watches/ab"), 400)
+    document = problem(await api.get("/v1/watches/ab"), 409)
     assert "abc1" in str(document["detail"])
 
 
@@ -394,7 +399,7 @@ async def test_a_short_time_to_wait_is_over_at_once(
 async def test_nobody_waits_longer_than_the_limit(
     wait_s: str, api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("watcher.serve.api._WAIT_LIMIT_S", 0.05)
+    monkeypatch.setattr("watcher.serve.asking.WAIT_LIMIT_S", 0.05)
     watch_id = await armed(api)
     async with asyncio.timeout(10):
         path = f"/v1/watches/{watch_id}/outcome"
@@ -516,7 +521,7 @@ async def test_a_service_on_demand_makes_room(
 async def test_a_service_that_a_person_runs_makes_no_room(tmp_path: Path) -> None:
     async with House(tmp_path, on_demand=False) as house, client_of(house) as api:
         document = problem(await api.post("/v1/handover", headers=JSON), 409)
-        assert document["detail"] == "this service was not started on demand"
+        assert "was not started on demand" in str(document["detail"])
         assert not house.hosting.stopped.is_set()
 
 
@@ -530,9 +535,14 @@ async def test_a_watch_that_the_store_could_not_take_can_still_be_reached(
         answer = await arm(api)
         assert answer.status_code == 201
         watch_id = answer.json()["id"]
-        assert answer.json() == {"id": watch_id, "waiter": 1, "differs": []}
+        shape = answer.json()
+        assert (shape.pop("waiter"), shape.pop("differs")) == (1, [])
+        assert shape.pop("notes") == []
+        assert (shape["target"], shape["state"]) == ("lock a", "armed")
         path = f"/v1/watches/{watch_id[:8]}"
-        assert (await api.get(path)).json() == {"id": watch_id}
+        shown = (await api.get(path)).json()
+        assert (shown.pop("waiter_list"), shown.pop("trail")) == ([], [])
+        assert shown.keys() == shape.keys() - {"notes"}
         answer = await api.post(f"{path}/renew", json={"ttl_s": 60})
         assert answer.status_code == 200
         answer = await api.request("DELETE", path, json={"why": "x"})
@@ -550,9 +560,10 @@ async def test_a_store_that_cannot_be_read_is_told_as_such(
         assert problem(await api.get(path), 503)["phrase"]
     problem(await api.get("/v1/watches/ffff/waiters/1"), 503)
     path = f"/v1/watches/{watch_id}"
-    assert (await api.get(path)).json() == {"id": watch_id}
+    assert (await api.get(path)).json()["id"] == watch_id
     answer = await api.request("DELETE", path, json={"why": "x"})
-    assert answer.status_code == 200
+    assert (answer.status_code, answer.json()["state"]) == (200, "removed")
+    assert "x" in answer.json()["line"]
     house.hosting.read = None
     monkeypatch.setattr("watcher.serve.hosting.open_for_reading", lambda _: None)
     problem(await api.get("/v1/watches"), 503)
@@ -590,7 +601,7 @@ async def test_a_fault_of_ours_is_logged_and_tells_nothing(
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("watcher.serve.api.settings_of", fail)
+    monkeypatch.setattr("watcher.serve.operations.settings_of", fail)
     document = problem(await api.get("/v1/settings"), 500)
     assert "secret" not in json.dumps(document)
     assert "request.failed" in caplog.text

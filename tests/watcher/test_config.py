@@ -21,9 +21,11 @@ from watcher.conditions.lock import DEFAULT_DIRECTORY
 from watcher.config import (
     Cadences,
     Config,
+    Context,
     Locks,
     Notify,
     Seconds,
+    Serve,
     Settle,
     check_url,
     differences,
@@ -130,9 +132,16 @@ def test_every_key_of_the_file_is_taken(file: Path) -> None:
         fallback_log = "/var/log/pings.log"
         give_up_after = "2h"
         apprise = ["ntfy://localhost/a", "json://localhost/"]
+        [serve]
+        socket = "own.sock"
+        listen = "localhost:8765"
+        token_file = "~/token"
         """,
     )
     assert config.lang is Lang.EN
+    assert config.serve == Serve(
+        socket="own.sock", listen="localhost:8765", token_file="~/token"
+    )
     assert config.locks == Locks(dir="/locks")
     assert config.cadence == Cadences(
         local=Seconds(60),
@@ -151,6 +160,31 @@ def test_every_key_of_the_file_is_taken(file: Path) -> None:
         fallback_log="/var/log/pings.log",
         apprise=("ntfy://localhost/a", "json://localhost/"),
     )
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [
+        ('""', ""),
+        ('"/run/m.sock"', "/run/m.sock"),
+        ('"own.sock"', "/state/own.sock"),
+        ('"~/m.sock"', "~/m.sock"),
+    ],
+)
+def test_the_socket_lies_where_it_is_asked_for(
+    asked: str, path: str, file: Path
+) -> None:
+    text = f"[serve]\nsocket = {asked}\n"
+    path = path and str(Path(path).expanduser())
+    assert load(file, text, KODER_MONITOR_STATE="/state").socket == path
+    assert load(file, "", KODER_MONITOR_STATE="/state").socket is None
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:80", "example.org:80", "127.0.0.1", ""])
+def test_an_address_that_others_could_reach_stops_the_start(
+    address: str, file: Path
+) -> None:
+    assert "[serve] listen" in refused(file, f'[serve]\nlisten = "{address}"')
 
 
 def test_the_environment_goes_before_the_file(file: Path) -> None:
@@ -176,6 +210,7 @@ def test_the_environment_goes_before_the_file(file: Path) -> None:
         KODER_MONITOR_NOTIFY_URL="http://127.0.0.1:9/x",
         KODER_MONITOR_NOTIFY_KEY_FILE="/key",
         KODER_MONITOR_NOTIFY_KEY="K",
+        KODER_MONITOR_TOKEN="T",
         KODER_MONITOR_STATE="/state",
     )
     two = Seconds(2)
@@ -187,6 +222,7 @@ def test_the_environment_goes_before_the_file(file: Path) -> None:
         url="http://127.0.0.1:9/x", key_file="/key", channel="ops"
     )
     assert config.notify_key == "K"
+    assert config.token == "T"
     assert config.state == "/state"
 
 
@@ -198,6 +234,7 @@ ENVIRONMENT = (
     "KODER_MONITOR_NOTIFY_URL",
     "KODER_MONITOR_NOTIFY_KEY_FILE",
     "KODER_MONITOR_NOTIFY_KEY",
+    "KODER_MONITOR_TOKEN",
     "KODER_MONITOR_STATE",
 )
 
@@ -228,9 +265,42 @@ def test_the_key_is_no_part_of_what_the_settings_show() -> None:
     assert "s3cr3t" not in f"{config} {config!r}"
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("warning = 100.5", "[context] warning 100.5 "),
+        ("critical = -1", "[context] critical -1 "),
+        ("warning = nan", "[context] warning nan "),
+        ("warning = 25", "[context] critical 25 "),
+        ("critical = 35", "it has to be below warning (35)"),
+        ('warnings = "false"', "Expected `bool`, got `str`"),
+        ('warning = "30"', "Expected `float`, got `str`"),
+    ],
+)
+def test_limits_of_the_context_are_percentages_the_critical_one_below(
+    file: Path, text: str, why: str
+) -> None:
+    assert why.strip() in refused(file, f"[context]\n{text}\n")
+
+
+def test_limits_of_the_context_may_be_whole_numbers(file: Path) -> None:
+    config = load(file, "[context]\nwarnings = false\nwarning = 50\ncritical = 0\n")
+    assert config.context == Context(warnings=False, warning=50.0, critical=0.0)
+
+
 # keys that are not known
 
-TABLES = ("cadence", "lang", "locks", "notify")
+TABLES = (
+    "cadence",
+    "context",
+    "handoff",
+    "lang",
+    "locks",
+    "notify",
+    "serve",
+    "ssh",
+    "wake",
+)
 
 
 @pytest.mark.parametrize(
@@ -247,17 +317,16 @@ TABLES = ("cadence", "lang", "locks", "notify")
         ("[notify.retry]\nafter = '5s'", "notify.retry"),
         ("[cadence]\nfloor = '5s'", "cadence.floor"),
         ("[[cadences]]", "cadences"),
+        ("[handoff]\npercent = 80", "handoff.percent"),
         ("'' = 1", ""),
         ("'a\\u001b]0;x\\u0007' = 1".replace("'", '"'), r"a\x1b]0;x\x07"),
         # these come with their parts of the product
-        ("[ssh]\nkeepalive = '15s'", "ssh"),
-        ("[context]\nwarnings = [70]", "context"),
-        ("[handoff]\nthreshold = 80", "handoff"),
-        ("[wake]\ngrace = '5m'", "wake"),
-        ("[serve]\nlisten = '127.0.0.1:0'", "serve"),
+        ("[contxt]\nwarnings = [70]", "contxt"),
+        ("[serve]\nport = 80", "serve.port"),
         # these come from the environment alone
         ("state = '/x'", "state"),
         ("notify_key = 'K'", "notify_key"),
+        ("token = 'T'", "token"),
         ("fallback_log = '/x'", "fallback_log"),
     ],
     ids=repr,
@@ -271,7 +340,8 @@ def test_a_key_that_is_not_known_stops_the_start_and_is_named(
 
 
 def test_the_known_keys_are_told(file: Path) -> None:
-    assert "; known: cadence, lang, locks, notify; mend" in refused(file, "x = 1")
+    known = "cadence, context, handoff, lang, locks, notify, serve, ssh, wake"
+    assert f"; known: {known}; mend" in refused(file, "x = 1")
     assert "; known: dir; mend" in refused(file, "[locks]\nx = 1")
 
 
@@ -574,12 +644,15 @@ OTHERS = {
     "[locks] dir": {"KODER_MONITOR_LOCKS_DIR": "/other"},
     "[cadence] local": {"KODER_MONITOR_FLOOR": "3s"},
     "[cadence] floor_local": {"KODER_MONITOR_FLOOR": "3s"},
+    "[cadence] remote": {"KODER_MONITOR_FLOOR": "3s"},
+    "[cadence] floor_remote": {"KODER_MONITOR_FLOOR": "3s"},
     "[cadence] settle": {"KODER_MONITOR_SETTLE": "3s"},
     "[notify] url": {"KODER_MONITOR_NOTIFY_URL": "http://127.0.0.1:9/"},
     "[notify] key": {"KODER_MONITOR_NOTIFY_KEY": "s3cr3t"},
     "[notify] fallback_log": {"KODER_MONITOR_STATE": "/elsewhere"},
 }
 OF_THE_FILE = {
+    "[ssh] config_file": 'config_file = "/c"',
     "[notify] auth": 'auth = "x-api-key"',
     "[notify] channel": 'channel = "ops"',
     "[notify] apprise": 'apprise = ["json://localhost/"]',
@@ -603,14 +676,15 @@ def test_an_environment_that_differs_is_named(name: str, file: Path) -> None:
     service, command = load(file, ""), load(file, "", **OTHERS[name])
     named = differences(service, settings_of(command))
     assert name in named
-    assert len(named) <= 2
+    assert len(named) <= 4
     assert "s3cr3t" not in str(settings_of(command))
 
 
 @pytest.mark.parametrize("name", OF_THE_FILE)
 def test_a_file_that_differs_is_named(name: str, file: Path) -> None:
     service = load(file, "")
-    command = load(file, f"[notify]\n{OF_THE_FILE[name]}\n")
+    table = name.partition(" ")[0]
+    command = load(file, f"{table}\n{OF_THE_FILE[name]}\n")
     assert differences(service, settings_of(command)) == [name]
 
 
@@ -642,7 +716,13 @@ def test_the_fallback_log_is_in_the_state_directory_unless_told_otherwise(
 
 # the example configuration, which is the reference
 
-WITHOUT_DEFAULT = {"notify.url", "notify.key_file"}
+WITHOUT_DEFAULT = {
+    "notify.url",
+    "notify.key_file",
+    "serve.socket",
+    "serve.listen",
+    "serve.token_file",
+}
 DEFAULT_BY_PLACE = {
     "locks.dir": DEFAULT_DIRECTORY,
     "notify.fallback_log": "release-pings.log",
@@ -658,7 +738,7 @@ def flat(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:
         assert isinstance(value, dict)
         pairs = list(value.items())
     for name, inner in pairs:
-        if prefix + name in {"state", "notify_key"}:
+        if prefix + name in {"state", "notify_key", "token"}:
             continue
         if isinstance(inner, dict) or is_dataclass(inner):
             yield from flat(inner, f"{prefix}{name}.")
@@ -709,3 +789,24 @@ def test_the_example_names_the_variables_that_go_first() -> None:
 def test_the_settings_of_a_path_with_odd_bytes_can_be_sent() -> None:
     odd = Config(state="/h\udcff", locks=Locks(dir="/l\udcff"))
     assert json.dumps(settings_of(odd), ensure_ascii=False).encode()
+
+
+# percentages
+
+
+@pytest.mark.parametrize("value", ["0", "70", "70.5", "100", "100.0"])
+def test_a_percentage_is_a_number_from_0_to_100(value: str, file: Path) -> None:
+    found = load(file, f"[handoff]\nthreshold = {value}").handoff.threshold
+    assert found == float(value)
+
+
+@pytest.mark.parametrize("value", ["-1", "100.1", "1000", "nan", "inf", "-inf"])
+def test_what_is_no_percentage_is_refused(value: str, file: Path) -> None:
+    line = refused(file, f"[handoff]\nthreshold = {value}")
+    assert "[handoff] threshold" in line
+    assert "use a number from 0 to 100" in line
+
+
+@pytest.mark.parametrize("value", ["'70'", "true", "[]", "{}"])
+def test_a_percentage_of_another_type_is_refused(value: str, file: Path) -> None:
+    assert "handoff.threshold" in refused(file, f"[handoff]\nthreshold = {value}")

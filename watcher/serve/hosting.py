@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 
+from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEvent
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
@@ -14,10 +15,14 @@ from notify import marker, outbox
 from notify.dispatcher import Dispatcher
 from policies.model import Ping, Severity
 from policies.wording import phrase
+from watcher import views
 from watcher.database import open_for_reading
 from watcher.errors import StoreError
 from watcher.keeping import within_patience
 from watcher.ownership import Ownership
+from watcher.serve.checking import Checking
+from watcher.serve.events import Events
+from watcher.serve.remembered import remembered
 from watcher.service import Service
 from watcher.writer import Writer
 
@@ -27,7 +32,9 @@ IDLE_S = 600.0
 _SWEEP_S = 5  # timers stand still in suspend: a deadline is noticed so long after it
 _OUTBOX_S = 1
 _MARKERS_S = 5
+_HOSTS_S = 1
 _SAVE_S = 60
+_WAKE_S = 5
 _HOUSEKEEPING_S = 60
 _SEND_LIMIT_S = 2.0  # at the end; a send that is cut off is made again, same key
 _GATHER_S = 0.02  # what comes meanwhile is sent with the next lot
@@ -60,6 +67,7 @@ class Hosting:
         self._ownership = ownership
         self._busy_at_s = service.clock.boot()
         self._outbox_has = asyncio.Event()
+        self._swept_s = service.clock.awake()
         self._called_for_s = -1.0
         """The instant for which the scheduler has been asked to call."""
         self._scheduler = AsyncIOScheduler(
@@ -73,20 +81,36 @@ class Hosting:
         self._tasks: list[asyncio.Task[None]] = []
         self._sending: set[asyncio.Task[object]] = set()
         service.telling.after_outcome = self._outbox_has.set
+        self.checking = Checking(service.config, service.clock, service.hosts)
+        self.events = Events(
+            service.clock, watch=self.watch_object, reading=self.reading
+        )
+        service.tell_events(self.events.happened)
 
     async def start(self) -> None:
         """Take up what is armed and start the rounds."""
         await self.service.recover(self.reading())
-        for forever in (self._follow_changes, self._follow_outbox, self.idle_watch):
+        for forever in (
+            self._follow_changes,
+            self._follow_outbox,
+            self.idle_watch,
+            self._end_events,
+        ):
             self._tasks.append(asyncio.get_running_loop().create_task(forever()))
         for work, every_s in (
             (self._sweep, _SWEEP_S),
             (self._drain, _OUTBOX_S),
+            (self._tell_pings, _OUTBOX_S),
             (self._markers, _MARKERS_S),
+            (self.service.detaching.round, _HOSTS_S),
             (self.service.save_all, _SAVE_S),
+            (self._wake, _WAKE_S),
             (self._housekeeping, _HOUSEKEEPING_S),
         ):
             self._every(work, every_s)
+        self._scheduler.add_listener(
+            self._missed, EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR
+        )
         self._scheduler.start()
 
     def stop(self) -> None:
@@ -118,6 +142,20 @@ class Hosting:
             why = phrase("store_unusable", path=self._state, error="?")
             raise StoreError(why)
         return self.read
+
+    def watch_object(self, watch_id: str) -> views.Object:
+        """Return a watch as programs read it, be it stored or not."""
+        try:
+            row = views.watch_row(self.reading(), watch_id)
+        except (StoreError, sqlite3.Error):
+            row = None
+        hosted = self.service.at_hand(watch_id)
+        if row is None and hosted is not None:
+            row = remembered(hosted, self.service.clock, self.service.config.lang)
+        if row is None:
+            why = phrase("store_unusable", path=self._state, error="?")
+            raise StoreError(why)
+        return views.watch_object(row)
 
     async def flush(self, *, dead: bool) -> int:
         """Make every pending ping due and try them all; return how many.
@@ -151,8 +189,15 @@ class Hosting:
         self._scheduler.add_job(
             work,
             IntervalTrigger(seconds=every_s, timezone=UTC),
+            id=work.__name__.strip("_"),
             next_run_time=datetime.now(UTC),  # noqa: TID251 - the scheduler's own time
         )
+
+    def _missed(self, event: JobEvent) -> None:
+        """Count a round that failed, or found the one before still at work."""
+        counts = self.service.metrics.counts
+        failed = event.code == EVENT_JOB_ERROR
+        (counts.failed if failed else counts.skipped)[event.job_id] += 1
 
     async def _follow_changes(self) -> None:
         """Take the looks that are due; the scheduler calls for the next ones."""
@@ -186,8 +231,22 @@ class Hosting:
         except (StoreError, sqlite3.Error):
             _log.warning("outbox.unavailable", exc_info=True)
 
+    async def _tell_pings(self) -> None:
+        self.events.follow_pings()
+
+    async def _end_events(self) -> None:
+        """Let those who listen go at once: the end must not wait for them."""
+        await self.stopped.wait()
+        self.events.close()
+
+    def sweeps(self, within_s: float) -> bool:
+        """Say whether looks are really started, on the clock that sleeps with us."""
+        ago_s = self.service.clock.awake() - self._swept_s
+        return ago_s < max(within_s, 2.0 * _SWEEP_S)
+
     async def _sweep(self) -> None:
         self.service.engine.step()
+        self._swept_s = self.service.clock.awake()
         due_s = self.service.engine.next_due_s()
         if due_s is None or due_s == self._called_for_s:
             return
@@ -219,6 +278,14 @@ class Hosting:
 
         await self._writer.submit(change)
 
+    async def _wake(self) -> None:
+        """Ping once more, and wake, where a session shows no sign of life (C9.4)."""
+        try:
+            if await self.service.waking.round(self.reading()):
+                self._outbox_has.set()
+        except (StoreError, sqlite3.Error):
+            _log.warning("store.unreadable", exc_info=True)
+
     async def _housekeeping(self) -> None:
         """Let go of what nobody asks for any more; make sure that the file is ours."""
         self.service.forget_told()
@@ -236,18 +303,23 @@ class Hosting:
             await clock.sleep(min(IDLE_S / 20, 30.0))
 
     def _is_busy(self) -> bool:
-        """Say whether anything is armed, unsent or attached."""
+        """Say whether anything is armed, unsent, attached, or still on a host."""
         if self.service.armed_count or self.requests:
             return True
         return bool(
             self._count(
                 "SELECT (SELECT count(*) FROM pings WHERE state = 'pending')"
+                " + (SELECT count(*) FROM waiters WHERE state = 'told' AND session"
+                " IS NOT NULL AND acknowledged_at IS NULL AND reminded_at IS NULL)"
                 " + (SELECT count(*) FROM jobs WHERE state = 'running'"
                 " AND notify_after_s IS NOT NULL AND notified_at IS NULL)"
+                " + (SELECT count(*) FROM detached JOIN watches ON id = watch_id"
+                " WHERE gone_at IS NULL AND deadline_at > ?)",
+                self.service.clock.wall().timestamp(),
             )
         )
 
-    def _count(self, query: str, *values: str) -> int:
+    def _count(self, query: str, *values: str | float) -> int:
         """Return what a query counts; nothing where the store cannot be read."""
         try:
             (count,) = self.reading().execute(query, values).fetchone()

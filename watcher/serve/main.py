@@ -16,31 +16,37 @@ from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from policies.clock import Clock
 from policies.model import Json
 from policies.wording import Lang, Phrase, phrase
 from watcher.app import build_dispatcher
+from watcher.cli.output import say
 from watcher.clock import SystemClock
 from watcher.config import Config
 from watcher.database import open_database
-from watcher.errors import ServiceError
+from watcher.errors import ConfigError, ServiceError, WatcherError
 from watcher.hints import SystemHints
 from watcher.ownership import LocalOwnership
 from watcher.procfs import process_table
+from watcher.sd_notify import SdNotify
 from watcher.serve.api import build_api
+from watcher.serve.callers import peer_of
 from watcher.serve.hosting import Hosting
+from watcher.serve.listening import listen_at, listening
+from watcher.serve.logs import log_to_stderr
+from watcher.serve.operations import Front
+from watcher.serve.tokens import Tokens, token_of
 from watcher.service import Service
-from watcher.socket_path import (
-    LOCK_NAME,
-    SOCKET_NAME,
-    service_answers,
-    socket_address,
-)
+from watcher.socket_path import LOCK_NAME, service_answers
+from watcher.transport.hosts import SshHosts
 from watcher.writer import Writer
 
 _log = logging.getLogger(__name__)
 
 _GRACE_S = 1  # for requests under way; with the sends, an operator waits five at most
+_UNREAD_S = 30.0  # for a reader that has stopped reading
 _ASK_S = 3.0  # for what a service that is there says to `serve`
 _ROOM_S = 8.0  # for a service that ends, to have ended
 _TURN_S = 0.02  # between two looks whether it has
@@ -88,7 +94,7 @@ def serve(config: Config, *, on_demand: bool, ready_fd: int | None) -> None:
         ServiceError: another service that was not started on demand is there.
         StoreError: the store cannot be used.
     """
-    _log_to_stderr()
+    log_to_stderr()
     lock = StateLock(config.state)
     if not _wait_for(lock, config, on_demand=on_demand):
         if on_demand:
@@ -119,6 +125,7 @@ async def _serve(config: Config, *, on_demand: bool, ready_fd: int | None) -> No
         ownership=ownership,
         dispatcher=dispatcher,
         boot_id=process_table().boot_id(),
+        hosts=SshHosts(config.ssh, clock=clock),
     )
     service.engine.use_hints(SystemHints(service.engine.look_now, service.warn))
     service.set_aside = note
@@ -130,49 +137,148 @@ async def _serve(config: Config, *, on_demand: bool, ready_fd: int | None) -> No
         ownership=ownership,
         on_demand=on_demand,
     )
-    with _listening(config.state) as listener:
+    with listening(config.state, config.socket) as listener:
+        at = _tcp(config, clock, on_demand=on_demand)
         await hosting.start()
-        server = _Server(hosting, listener)
+        listeners = [listener] if at is None else [listener, at[0]]
+        server = _Server(hosting, listeners, None if at is None else at[1])
         try:
-            await server.run_until_stopped(ready_fd)
+            await server.run_until_stopped(ready_fd, quiet=on_demand)
         finally:
             await hosting.close()
 
 
-class _Server:
-    """uvicorn on a socket of ours, stopped by an event of ours."""
+def _tcp(
+    config: Config, clock: Clock, *, on_demand: bool
+) -> tuple[socket.socket, Front] | None:
+    """Listen over TCP where that is asked for; the socket goes with the server.
 
-    def __init__(self, hosting: Hosting, listener: socket.socket) -> None:
+    A service that commands have started goes on without: their watches come first.
+
+    Raises:
+        ConfigError: there is no such address, or no token.
+    """
+    if config.serve.listen is None:
+        return None
+    try:
+        tokens = Tokens(token_of(config), clock)
+        listener, url = listen_at(config.serve.listen)
+    except ConfigError as error:
+        if not on_demand:
+            raise
+        _notice(error.phrase)
+        return None
+    return listener, Front(url, tokens)
+
+
+class _Impatient(H11Protocol):
+    """Hangs up on whoever leaves what we send unread for long."""
+
+    _giving_up: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
+        """Remember who it is."""
+        super().connection_made(transport)
+        connection = transport.get_extra_info("socket")
+        self.client = peer_of(connection) or self.client
+
+    def pause_writing(self) -> None:
+        """Give the reader some time to make room."""
+        super().pause_writing()
+        self._giving_up = self.loop.call_later(_UNREAD_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: he reads."""
+        self._be_patient()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the reader."""
+        self._be_patient()
+        super().connection_lost(exc)
+
+    def _be_patient(self) -> None:
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+
+
+class _Uvicorn(uvicorn.Server):
+    """Lets those who wait for news go as soon as a signal ends it."""
+
+    def __init__(self, hosting: Hosting, config: uvicorn.Config) -> None:
+        super().__init__(config)
         self._hosting = hosting
-        self._listener = listener
-        self._server = uvicorn.Server(
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End soon: uvicorn waits for its requests first, which wait for us."""
+        super().handle_exit(sig, frame)
+        asyncio.get_running_loop().call_soon_threadsafe(self._hosting.stop)
+
+
+class _Server:
+    """uvicorn on sockets of ours, stopped by an event of ours."""
+
+    def __init__(
+        self,
+        hosting: Hosting,
+        listeners: list[socket.socket],
+        front: Front | None = None,
+    ) -> None:
+        self._hosting = hosting
+        self._listeners = listeners
+        self._front = front
+        self._systemd = SdNotify(os.environ)
+        self._server = _Uvicorn(
+            hosting,
             uvicorn.Config(
-                _Counting(build_api(hosting), hosting),
+                _Counting(build_api(hosting, front), hosting),
                 log_config=None,
                 access_log=False,
                 lifespan="off",
                 ws="none",
-                http="h11",
+                http=_Impatient,
                 loop="asyncio",
+                proxy_headers=False,  # they would say where a request came from
+                server_header=False,
                 timeout_graceful_shutdown=_GRACE_S,
                 timeout_keep_alive=5,
-            )
+            ),
         )
 
-    async def run_until_stopped(self, ready_fd: int | None) -> None:
-        """Answer requests; SIGTERM and SIGINT stop it."""
+    async def run_until_stopped(
+        self, ready_fd: int | None, *, quiet: bool = True
+    ) -> None:
+        """Answer requests; SIGTERM and SIGINT stop it.
+
+        Args:
+            ready_fd: told by one byte when requests are answered.
+            quiet: do not print the address of the page.
+        """
         loop = asyncio.get_running_loop()
         stopping = loop.create_task(self._hosting.stopped.wait())
         with _signals(self._hosting):
-            serving = loop.create_task(self._server.serve([self._listener]))
+            serving = loop.create_task(self._server.serve(self._listeners))
             while not self._server.started and not serving.done():
                 await self._hosting.service.clock.sleep(0.002)
             _tell_ready(ready_fd)
+            beating = loop.create_task(self._tell_systemd())
+            if self._front is not None and not quiet:
+                say(self._front.page_address())
             await asyncio.wait({stopping, serving}, return_when=asyncio.FIRST_COMPLETED)
+            beating.cancel()
+            self._systemd.tell("STOPPING=1")
             self._hosting.stop()
             self._server.should_exit = True
             await serving
         stopping.cancel()
+
+    async def _tell_systemd(self) -> None:
+        """Say that we are ready, then that we live, if that is so (C10.2)."""
+        _log.info("service.ready", extra={"armed": self._hosting.service.armed_count})
+        self._systemd.tell("READY=1")
+        clock = self._hosting.service.clock
+        await self._systemd.keep_alive(clock, self._hosting.sweeps)
 
 
 class _Counting:
@@ -209,43 +315,12 @@ def _signals(hosting: Hosting) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@contextlib.contextmanager
-def _listening(state: str) -> Iterator[socket.socket]:
-    """Listen on the socket of the state directory, for its owner alone."""
-    path = f"{state}/{SOCKET_NAME}"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)  # we hold the lock: whoever made it is gone
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        before = os.umask(0o177)
-        try:
-            with socket_address(state) as address:
-                listener.bind(address)
-        finally:
-            os.umask(before)
-        listener.listen(1024)
-        listener.setblocking(False)
-        yield listener
-    finally:
-        listener.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-
-
 def _tell_ready(ready_fd: int | None) -> None:
-    """Tell whoever started us: the command by its pipe, systemd by sd_notify(3)."""
+    """Tell the command that started us, by its pipe."""
     if ready_fd is not None:
         with contextlib.suppress(OSError):
             os.write(ready_fd, b"1")
             os.close(ready_fd)
-    address = os.environ.pop("NOTIFY_SOCKET", "")
-    if address:
-        with (
-            contextlib.suppress(OSError),
-            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify,
-        ):
-            notify.connect("\0" + address[1:] if address[0] == "@" else address)
-            notify.send(b"READY=1")
 
 
 def _stays(config: Config, *, on_demand: bool) -> bool:
@@ -257,7 +332,7 @@ def _stays(config: Config, *, on_demand: bool) -> bool:
     client = Client(config.state)
     try:
         client.request("POST", "/v1/handover", limit_s=_ASK_S)
-    except ServiceError:
+    except WatcherError:
         try:
             _, health = client.request("GET", "/healthz", limit_s=_ASK_S)
         except ServiceError:
@@ -284,13 +359,4 @@ def _wait_for(lock: StateLock, config: Config, *, on_demand: bool) -> bool:
 
 
 def _notice(note: Phrase) -> None:
-    _log.warning("%s: %s", note.key, note.render(Lang.EN))
-
-
-def _log_to_stderr() -> None:
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
-    # It warns of each round that finds the one before still at work: as is meant.
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    _log.warning(note.key, extra={"sentence": note.render(Lang.EN)})
