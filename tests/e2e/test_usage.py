@@ -460,6 +460,7 @@ OPTIONS = [
         "--regex",
         "--start-within",
         "--take",
+        *("--log", "--pass", "--fail", "--stalled", "--from-start", "--host=-x"),
     ),
 ]
 
