@@ -22,7 +22,7 @@ from watcher.clock import SystemClock
 from watcher.conditions import Place
 from watcher.conditions.lock import lock_directory
 from watcher.config import Config, load_config, settings_of
-from watcher.database import NAME, VERSION, open_for_reading
+from watcher.database import NAME, VERSION, is_older, open_for_reading
 from watcher.errors import ServiceError, WatcherError
 from watcher.paths import state_directory
 
@@ -77,6 +77,7 @@ def examine(env: Mapping[str, str], cwd: str) -> Iterator[Finding]:
         _notify,
         _outbox,
         _events,
+        _runtimes,
     )
     for look in looks:
         yield from look(config)
@@ -119,6 +120,9 @@ def _store(config: Config) -> Iterator[Finding]:
         yield Finding("store", ok=True, detail=phrase("not_yet"))
         return
     connection = open_for_reading(config.state)
+    if connection is None and is_older(config.state):
+        yield Finding("store", ok=True, detail=phrase("store_older", path=path))
+        return
     if connection is None:
         yield _ill("store", phrase("store_unread", path=path), "mend_store")
         return
@@ -160,8 +164,8 @@ def _notify(config: Config) -> Iterator[Finding]:
     problem = key_problem(config)
     if problem is not None:
         yield _ill("notify", problem, "mend_key")
-    else:
-        url = str(config.notify.url)
+    elif config.notify.url is not None:
+        url = config.notify.url
         yield Finding("notify", ok=True, detail=phrase("said", text=url))
     if config.notify.apprise:
         from notify.channels.apprise import extra_problem  # noqa: PLC0415 - extra
@@ -169,9 +173,6 @@ def _notify(config: Config) -> Iterator[Finding]:
         missing = extra_problem()
         if missing is not None:
             yield Finding("apprise", ok=False, detail=missing, mend=missing)
-    yield Finding(
-        "notify", ok=problem is None, detail=phrase("said", text=str(config.notify.url))
-    )
 
 
 def _outbox(config: Config) -> Iterator[Finding]:
@@ -180,8 +181,8 @@ def _outbox(config: Config) -> Iterator[Finding]:
         return
     try:
         row = connection.execute(
-            "SELECT sum(state = 'pending') AS pending, sum(state = 'dead') AS dead"
-            " FROM pings"
+            "SELECT sum(state = 'pending') AS pending, sum(state = 'dead') AS dead,"
+            " sum(state = 'pending' AND last_error IS NOT NULL) AS failed FROM pings"
         ).fetchone()
         now_s = SystemClock().wall().timestamp()
         oldest_s = outbox.oldest_pending_s(connection, now_s=now_s)
@@ -193,7 +194,7 @@ def _outbox(config: Config) -> Iterator[Finding]:
     pending, dead = row["pending"] or 0, row["dead"] or 0
     late = (oldest_s or 0) > _LONG_PENDING_S
     detail = phrase("outbox_state", pending=pending, dead=dead)
-    mend = phrase("mend_outbox") if dead or late else None
+    mend = phrase("mend_outbox") if dead or late or row["failed"] else None
     yield Finding("outbox", ok=mend is None, detail=detail, mend=mend)
 
 
@@ -209,6 +210,15 @@ def _events(config: Config) -> Iterator[Finding]:  # noqa: ARG001 - like the oth
         yield _ill("events", phrase("inotify_limit", error=str(error)), "mend_inotify")
         return
     yield Finding("events", ok=True, detail=phrase("well"))
+
+
+def _runtimes(config: Config) -> Iterator[Finding]:
+    """Say of each coding agent whether we are registered, and whether hooks run."""
+    from watcher.runtimes.health import health  # noqa: PLC0415 - only here
+
+    for item in health(config.state, dict(os.environ)):
+        check = f"install {item.name}"
+        yield Finding(check, ok=item.ok, detail=item.detail, mend=item.mend)
 
 
 def _locks(config: Config, cwd: str) -> Iterator[Finding]:
