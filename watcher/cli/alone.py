@@ -29,10 +29,13 @@ from watcher.database import open_database
 from watcher.engine import LOOK_LIMIT_S, Engine, Listener, Watch
 from watcher.errors import StoreError, UsageError
 from watcher.hints import SystemHints
-from watcher.offload import HungError, Worker
+from watcher.looking import OnThread
+from watcher.offload import HungError
 from watcher.settling import settle
 from watcher.taking import lock_entry, take_lock
 from watcher.targets import condition_of
+from watcher.transport import Hosts
+from watcher.transport.hosts import SshHosts
 
 T = TypeVar("T")
 
@@ -72,7 +75,8 @@ def wait_alone(
     """
     # What is logged is for a service's log; a command tells a person in one line.
     logging.getLogger("watcher").addHandler(logging.NullHandler())
-    place = Place(config=config, cwd="/", launcher=os.getpid())
+    hosts = SshHosts(config.ssh, clock=SystemClock())
+    place = Place(config=config, cwd="/", launcher=os.getpid(), hosts=hosts)
     condition = condition_of(target.text, place)
     command = WaitingAlone(
         condition,
@@ -82,6 +86,7 @@ def wait_alone(
         nonce=nonce,
         takes=takes,
         waited=waited,
+        hosts=hosts,
     )
     return asyncio.run(command.run(watch_id, left_s, start_within_s))
 
@@ -99,6 +104,7 @@ class WaitingAlone(Listener):
         nonce: str | None,
         takes: bool,
         waited: bool,
+        hosts: Hosts,
     ) -> None:
         """Prepare; nothing is looked at yet."""
         self._condition = condition
@@ -108,6 +114,7 @@ class WaitingAlone(Listener):
         self._nonce = nonce
         self._takes = takes
         self._took = False
+        self._hosts = hosts
         self._waited = waited
         self._clock = SystemClock()
         self._dispatcher = self._build_dispatcher(None)
@@ -135,6 +142,7 @@ class WaitingAlone(Listener):
         ticking = asyncio.ensure_future(self._tick(watch))
         await self._engine.run(self._stop)
         ticking.cancel()
+        await self._hosts.close()
         self._countdown.clear()
         if self._outcome is None:
             return self._stopped(watch)
@@ -193,14 +201,14 @@ class WaitingAlone(Listener):
         return True
 
     async def _refuse(self) -> None:
-        worker = Worker("refusal")
+        looker = self._condition.looker() or OnThread("refusal")
         try:
             async with asyncio.timeout(LOOK_LIMIT_S):
-                refusal = await worker.call(self._condition.refusal)
+                refusal = await looker.refusal(self._condition)
         except (TimeoutError, HungError):
             return  # the first look will hang likewise, and be unknown
         finally:
-            worker.close()
+            looker.close()
         if refusal is not None:
             raise UsageError(refusal)
 

@@ -4,22 +4,27 @@ import argparse
 import json
 import os
 import sqlite3
+from collections.abc import Mapping
+from typing import cast
 
 from policies.assess import Assessment, assess, assessment_object
 from policies.codec import dumps
+from policies.model import Json
 from policies.wording import Lang, phrase
 from watcher.assessing import gather
-from watcher.cli.check import find_target, look_once
+from watcher.cli.check import find_target
 from watcher.cli.common import working_directory
 from watcher.cli.output import say, tell
 from watcher.cli.reading import add_lang, language, read
 from watcher.clock import SystemClock
 from watcher.conditions import Place
-from watcher.config import load_config
+from watcher.config import Config, load_config
 from watcher.database import open_database
 from watcher.errors import StoreError
+from watcher.glance import look_once
 from watcher.store import to_text
 from watcher.targets import condition_of
+from watcher.transport.hosts import SshHosts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,12 +38,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say renew, remove or ask, with the reasons; nothing else is done."""
-    config, clock = load_config(os.environ), SystemClock()
     lang = language(options.lang, os.environ)
-    text, memory = find_target(options.what)
-    place = Place(config=config, cwd=working_directory(), launcher=os.getpid())
+    config = load_config(os.environ)
+    shape = weigh(options.what, config, lang, cwd=working_directory())
+    if options.json:
+        say(json.dumps(shape, ensure_ascii=False))
+    else:
+        say(verdict_line(shape, lang))
+    return 0
+
+
+def verdict_line(shape: Mapping[str, Json], lang: Lang) -> str:
+    """Return an assessment in one line: what, the advice, and why."""
+    reasons = "; ".join(cast("list[str]", shape["reasons"]))
+    verdict = phrase(f"advice_{shape['verdict']}").render(lang)
+    return f"{shape['target']}: {verdict} — {reasons}"
+
+
+def weigh(what: str, config: Config, lang: Lang, *, cwd: str) -> dict[str, Json]:
+    """Look at a watch or a target, keep what was found, return `assess --json`.
+
+    Args:
+        what: a watch's id, or a target.
+        config: the settings in force.
+        lang: of the reasons.
+        cwd: where a relative path starts.
+
+    Raises:
+        UsageError: it names nothing that can be watched.
+    """
+    clock = SystemClock()
+    text, memory = find_target(what)
+    hosts = SshHosts(config.ssh, clock=clock)
+    place = Place(config=config, cwd=cwd, launcher=os.getpid(), hosts=hosts)
     condition = condition_of(text, place)
-    seen = look_once(condition, memory, clock.wall(), config.cadence.settle)
+    settle_s = config.cadence.settle
+    seen = look_once(condition, memory, clock.wall(), settle_s, close=hosts.close)
     row, _ = read(lambda c: _armed(c, condition.target.text))
     before = _previous(row)
     evidence = gather(
@@ -52,16 +87,9 @@ def run(options: argparse.Namespace) -> int:
     if row is not None:
         _keep(config.state, row["id"], found, lang)
     renewals = row["renewals"] if row else 0
-    shape = assessment_object(
+    return assessment_object(
         found, target=condition.target.text, renewals=renewals, lang=lang
     )
-    if options.json:
-        say(json.dumps(shape, ensure_ascii=False))
-    else:
-        reasons = "; ".join(reason.render(lang) for reason in found.reasons)
-        verdict = phrase(f"advice_{found.verdict}").render(lang)
-        say(f"{shape['target']}: {verdict} — {reasons}")
-    return 0
 
 
 def _armed(connection: sqlite3.Connection, target: str) -> sqlite3.Row | None:

@@ -53,7 +53,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--every",
         metavar="DURATION",
-        help="look this often beside events (default and least: 30s)",
+        help="look this often beside events (default and least: 30s, on a host 60s)",
     )
     group.add_argument("--resume", metavar="TEXT", help="the activity to take up again")
     group.add_argument("--label", metavar="TEXT", help="what is awaited, for people")
@@ -61,7 +61,10 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         "--session", metavar="ID", help="the session that waits (default: its own id)"
     )
     group.add_argument(
-        "--detach", action="store_true", help="arm it, print its id on stderr, and end"
+        "--detach",
+        action="store_true",
+        help="arm it, print its id on stderr, and end; on a host a watcher stays there,"
+        " which pings when this machine is off",
     )
     group.add_argument(
         "--json", action="store_true", help="print one JSON object instead of the line"
@@ -77,9 +80,15 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def order_of(
-    options: argparse.Namespace, config: Config, env: Mapping[str, str]
+    options: argparse.Namespace, config: Config, env: Mapping[str, str], *, far: bool
 ) -> Order:
     """Return what the common options, the environment and the settings come to.
+
+    Args:
+        options: those of the call.
+        config: the settings in force.
+        env: the environment.
+        far: it is about another host, which is looked at less often (C4.1).
 
     Raises:
         UsageError: one of them will not do.
@@ -89,8 +98,8 @@ def order_of(
         asked_s=_duration("--every", options.every)
         if options.every is not None
         else None,
-        default_s=int(config.cadence.local),
-        floor_s=int(config.cadence.floor_local),
+        default_s=int(config.cadence.remote if far else config.cadence.local),
+        floor_s=int(config.cadence.floor_remote if far else config.cadence.floor_local),
     )
     return Order(
         ttl_s=_ttl(options.ttl, env),
@@ -181,5 +190,10 @@ def _session(asked: str | None, env: Mapping[str, str]) -> str | None:
         if not is_session(asked):
             raise UsageError(phrase("bad_session", session=asked))
         return asked
+    return session_of(env)
+
+
+def session_of(env: Mapping[str, str]) -> str | None:
+    """Return the session that runs us, where its environment names one."""
     inherited = next((env[name] for name in _SESSION_VARIABLES if env.get(name)), None)
     return inherited if inherited is not None and is_session(inherited) else None

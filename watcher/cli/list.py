@@ -12,11 +12,12 @@ from watcher.cli.reading import (
     now,
     put,
     put_array,
+    put_json,
     put_lines,
     read,
     read_and_tell,
 )
-from watcher.cli.tables import fit, watch_table
+from watcher.cli.tables import fit, host_table, watch_table
 from watcher.errors import UsageError
 from watcher.views import DAY_S, NEVER, watch_rows, watch_text
 
@@ -31,6 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="also what ended within a day"
     )
+    parser.add_argument(
+        "--host",
+        metavar="HOST",
+        help="what is detached on a host, as that host says; see --detach",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print a JSON array")
     form.add_argument(
@@ -44,6 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show the watches."""
     lang = language(options.lang, os.environ)
+    if options.host is not None:
+        return _on_host(options, lang)
     if options.watch:
         return _watch(lang, everything=options.all)
     since_s = now() - DAY_S if options.all else NEVER
@@ -56,6 +64,25 @@ def run(options: argparse.Namespace) -> int:
         put_lines(watch_table(watches, now(), lang).lines())
     else:
         tell(phrase("nothing_armed").render(lang))
+    return 0
+
+
+def _on_host(options: argparse.Namespace, lang: Lang) -> int:
+    """Show what a host says that is detached there; without contact what we know."""
+    from watcher.cli.lifecycle import detached_on  # noqa: PLC0415 - start-up time
+
+    if options.watch:
+        raise UsageError(phrase("host_not_live"))
+    watches, why = detached_on(options.host)
+    if why is not None:
+        told = phrase("host_unreached", host=options.host, reason=why)
+        tell(told.render(lang))
+    if options.json:
+        put_json(watches)
+    elif watches:
+        put_lines(host_table(watches, now(), lang).lines())
+    elif why is None:
+        tell(phrase("nothing_there", host=options.host).render(lang))
     return 0
 
 

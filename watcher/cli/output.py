@@ -4,12 +4,12 @@ import os
 import select
 import sys
 import time
-import unicodedata
 
 from policies.text import clean
 
 _PATIENCE_MS = 5000  # for a reader that has stopped reading
 _stuck: set[int] = set()  # descriptors whose reader used it up: once is enough
+_opened: set[int] = set()  # descriptors that were closed when we began
 
 _ROW = 80  # columns of a terminal that does not say
 _TAIL = 16  # characters at the end of a countdown: the time that is left
@@ -26,6 +26,12 @@ def secure_descriptors() -> None:
             os.fstat(fd)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            _opened.add(fd)
+
+
+def was_closed(fd: int) -> bool:
+    """Say whether a descriptor was closed when we began: nobody reads from it."""
+    return fd in _opened
 
 
 def secure_zone() -> None:
@@ -140,6 +146,8 @@ def _fitted(text: str, columns: int) -> str:
 
 def _width(char: str) -> int:
     """Return how many columns a character takes: Unicode annex 11."""
+    import unicodedata  # noqa: PLC0415 - start-up time: for a terminal only
+
     if unicodedata.category(char) in {"Mn", "Me", "Cf"}:
         return 0
     return 2 if unicodedata.east_asian_width(char) in {"F", "W"} else 1

@@ -4,7 +4,6 @@ They run all day, from hooks and prompts: nothing here loads asyncio, the networ
 the settings with all that checks them.
 """
 
-import argparse
 import gc
 import json
 import os
@@ -12,46 +11,73 @@ import select
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from policies.wording import Lang, Phrase, phrase
+from policies.lang import Lang
 from watcher.cli.output import tell
-from watcher.database import NAME, open_for_reading
+from watcher.database import NAME, is_older, open_for_reading
 from watcher.errors import StoreError
 from watcher.paths import config_file, state_directory
+
+if TYPE_CHECKING:
+    import argparse  # which hooks do without, as they do without the sentences
+
+    from policies.wording import Phrase
 
 T = TypeVar("T")
 
 
-def add_lang(parser: argparse.ArgumentParser) -> None:
+def add_lang(parser: "argparse.ArgumentParser") -> None:
     """Add the language, which is the same for every command."""
     parser.add_argument(
         "--lang", choices=["pt", "en"], help="language of tables and messages"
     )
 
 
-def read(look: Callable[[sqlite3.Connection], T]) -> tuple[T | None, Phrase | None]:
+def read(
+    look: Callable[[sqlite3.Connection], T],
+    *,
+    looked_after: Callable[[sqlite3.Connection], bool] = lambda _: False,
+) -> "tuple[T | None, Phrase | None]":
     """Return what `look` finds, at one instant, and what a person must know of it.
 
     Nothing is found in a store that is not there, nor in one that cannot be read, which
     comes with a note; putting it right is the work of whoever writes (C5.6).
+
+    Args:
+        look: at the store, which is open and does not change meanwhile.
+        looked_after: tells by the store that a service is there, so that it need not
+            be asked.
     """
     state = state_directory(os.environ)
     path = f"{state}/{NAME}"
     connection = open_for_reading(state)
     if connection is None:
-        return None, phrase("store_unread", path=path) if _is_there(path) else None
+        if is_older(state):  # of before an update: a service makes it ours (C5.3)
+            _bring_back(state)
+            return None, _note("store_older", path)
+        return None, _unread(path) if _is_there(path) else None
     try:
         connection.execute("BEGIN")
         found = look(connection)
-        if _is_left_alone(connection):
+        if not looked_after(connection) and _is_left_alone(connection):
             _bring_back(state)
     except sqlite3.Error:
-        return None, phrase("store_unread", path=path)
+        return None, _unread(path)
     else:
         return found, None
     finally:
         connection.close()
+
+
+def _unread(path: str) -> "Phrase":
+    return _note("store_unread", path)
+
+
+def _note(key: str, path: str) -> "Phrase":
+    from policies.wording import phrase  # noqa: PLC0415 - start-up time
+
+    return phrase(key, path=path)
 
 
 def _is_left_alone(connection: sqlite3.Connection) -> bool:
@@ -61,6 +87,8 @@ def _is_left_alone(connection: sqlite3.Connection) -> bool:
         " OR EXISTS (SELECT 1 FROM pings WHERE state = 'pending')"
         " OR EXISTS (SELECT 1 FROM jobs WHERE state = 'running'"
         " AND notify_after_s IS NOT NULL AND notified_at IS NULL)"
+        " OR EXISTS (SELECT 1 FROM detached JOIN watches ON id = watch_id"
+        " WHERE gone_at IS NULL AND deadline_at > CAST(strftime('%s') AS REAL))"
     ).fetchone()
     return bool(work)
 
@@ -136,6 +164,8 @@ def put(text: str) -> None:
     except BrokenPipeError:
         return
     except OSError as error:
+        from policies.wording import phrase  # noqa: PLC0415 - start-up time
+
         raise StoreError(phrase("output_failed", error=str(error))) from error
 
 

@@ -2,7 +2,8 @@
 
 import sqlite3
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from notify.marker import Marker
@@ -48,6 +49,28 @@ def watch_table(watches: Sequence[Watch], now_s: float, lang: Lang) -> Table:
                 left_text(watch, now_s),
                 str(watch.waiters),
                 _short(watch.label),
+            )
+            for watch in watches
+        ],
+    )
+
+
+def host_table(
+    watches: Sequence[Mapping[str, object]], now_s: float, lang: Lang
+) -> Table:
+    """Return the table of `list --host`, of watches as the service shows them."""
+    length = id_length(str(watch["id"]) for watch in watches)
+    return Table(
+        heads("host_heads", lang),
+        [
+            (
+                str(watch["id"])[:length],
+                _short(str(watch["target"] or "-")),
+                _host_state(watch, lang),
+                _left_until(watch, now_s),
+                _yes_no(watch["alive"], lang),
+                phrase("mine" if watch["mine"] else "another_laptop").render(lang),
+                _short(str(watch["label"] or "-")),
             )
             for watch in watches
         ],
@@ -187,6 +210,28 @@ def span(seconds: float) -> str:
     if hours:
         return f"{hours}h{minutes % 60:02}m"
     return f"{minutes}m{whole % 60:02}s" if minutes else f"{whole}s"
+
+
+def _host_state(watch: Mapping[str, object], lang: Lang) -> str:
+    state = watch["state"]
+    if state == "armed":
+        state = f"seen_{watch['observation'] or 'unknown'}"
+    word = phrase(f"state_{state}").render(lang)
+    return f"{word} [{watch['result']}]" if watch["result"] else word
+
+
+def _left_until(watch: Mapping[str, object], now_s: float) -> str:
+    if watch["state"] != "armed" or not watch["deadline"]:
+        return "-"
+    deadline = datetime.fromisoformat(str(watch["deadline"]))
+    return format_countdown(deadline.timestamp() - now_s)
+
+
+def _yes_no(value: object, lang: Lang) -> str:
+    """Return a word for what is so, is not, or is not known."""
+    if value is None:
+        return "?"
+    return phrase("yes" if value else "no").render(lang)
 
 
 def _age(watch: Watch, now_s: float) -> str:

@@ -36,7 +36,9 @@ from watcher.clock import SystemClock
 from watcher.conditions import Place, kind_of
 from watcher.config import Config, load_config, settings_of
 from watcher.errors import ServiceError, UsageError
+from watcher.paths import project_directory
 
+_FIRST_NEWS_S = 1.0  # that it waits, or how it ended already
 _FOLLOW_S = 60.0  # one question to the service waits so long for news
 _ATTENTION_S = 2.0  # how soon a dead launcher or reader is noticed
 _PING_S = 5.0  # what delivery gets before the command ends (C6.1)
@@ -69,14 +71,19 @@ class WatchCommand:
             parser.add_argument(
                 "--take", action="store_true", help="take the lock once it is free"
             )
-        add_common(parser)
+        try:
+            add_common(parser)
+        except argparse.ArgumentError as error:  # another package's took one of them
+            name, said = self._name, str(error)
+            why = phrase("foreign_broken", kind=name, source=name, error=said)
+            raise UsageError(why) from error
 
     def run(self, options: argparse.Namespace) -> int:
         """Wait until the outcome and return the exit status."""
         config = load_config(os.environ)
-        order = order_of(options, config, os.environ)
         place = Place(config=config, cwd=working_directory(), launcher=os.getpid())
         target = self._kind.target_of(options, place)
+        order = order_of(options, config, os.environ, far=target.far)
         within_s = _start_within(options)
         if order.raised is not None:
             tell(order.raised.render(order.lang))
@@ -86,6 +93,7 @@ class WatchCommand:
             config,
             start_within_s=within_s,
             takes=getattr(options, "take", False),
+            cwd=place.cwd,
         )
         try:
             return waiting.run()
@@ -107,6 +115,7 @@ class Waiting:
         *,
         start_within_s: int,
         takes: bool,
+        cwd: str,
     ) -> None:
         """Arm nothing yet."""
         self._target = target
@@ -114,9 +123,13 @@ class Waiting:
         self._config = config
         self._start_within_s = start_within_s
         self._takes = takes
+        self._cwd = cwd
         self._client = Client(config.state)
         self._now = SystemClock()
         self._countdown = Countdown()
+        self._far = target.host is not None
+        self._fate: list[Phrase] = []
+        """What becomes of a watcher that stays on a host."""
         self._path = ""
         self._id = ""
         self._nonce: str | None = None
@@ -136,8 +149,14 @@ class Waiting:
         """
         self._arm()
         if self._order.detach:
+            known = self._known_at_once()
+            if known is not None:
+                print_outcome(known, self._order, self._now)
+                return exit_status(known) if self._order.exit_codes else 0
             self._say_armed()
             self._tell(phrase("detached", id=self._id))
+            for note in self._fate:
+                self._tell(note)
             return 0
         with Attention() as attention:
             outcome = self._wait(attention)
@@ -189,6 +208,8 @@ class Waiting:
             "take": self._takes,
             "launcher": os.getpid(),
             "nonce": self._nonce,
+            "project": to_text(project_directory(self._cwd)),
+            "detach": self._far and self._order.detach,
             "settings": settings_of(self._config),
         }
         status, answer = self._ask_to_arm(body)
@@ -200,6 +221,8 @@ class Waiting:
             self._tell(phrase("differs", names=", ".join(differs)))
         if status == 200:
             self._tell(phrase("joined", id=self._id))
+        notes = cast("list[Json]", watch.get("notes", []))
+        self._fate = [note for one in notes if (note := phrase_of(one)) is not None]
 
     def _ask_to_arm(self, body: Mapping[str, object]) -> tuple[int, Json]:
         """Ask until there is an answer; the nonce makes the first one count.
@@ -209,7 +232,9 @@ class Waiting:
         """
         while True:
             try:
-                return self._client.request("POST", "/v1/watches", body)
+                return self._client.request(
+                    "POST", "/v1/watches", body, limit_s=_ARM_LIMIT_S
+                )
             except ServiceError:
                 if self._now.boot() - self._started_s > _ARM_LIMIT_S:
                     raise
@@ -238,6 +263,16 @@ class Waiting:
             if outcome is not None:
                 return outcome
             wait_s = _FOLLOW_S
+
+    def _known_at_once(self) -> Outcome | None:
+        """Return the outcome of what is over while it is armed, if it is."""
+        path = f"{self._path}?after={1 << 20}&wait_s={_FIRST_NEWS_S:g}"
+        try:
+            _, answer = self._client.request("GET", path)
+        except ServiceError:
+            return None  # it is armed: whoever comes next brings the service back
+        record = cast("Mapping[str, Json]", answer)["outcome"]
+        return outcome_of(cast("Mapping[str, Json]", record)) if record else None
 
     def _ask(self, wait_s: float) -> Pending:
         knows = "&knows=waiting" if self._armed else ""
