@@ -8,6 +8,7 @@ in times `python3 -c pass` is measured in turns with it.
 
 import argparse
 import itertools
+import json
 import os
 import platform
 import random
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tests.bench import many
+from tests.bench import far, logs, many
 
 LIMIT_S = 60.0
 """For any one line; more than the poll of 30 s, for a system without events."""
@@ -37,13 +38,23 @@ PROCESS_BOUND = "contract: 20 ms"
 ARMED_BOUND = "issue: 12x"
 STARTED_BOUND = "issue: 45x"
 READ_BOUND = "issue: 6x"
+HOOK_BOUND = "issue: 4x"
 
 ROWS = 1000
 """Armed watches that the reading commands have to show."""
 
 MANY = 10_000
 MANY_QUICK = 1_000
-PARTS = ("lock", "process", "start", "reads", "many")
+PARTS = ("lock", "process", "start", "reads", "hooks", "far", "logs", "many")
+
+_PAYLOADS = Path(__file__).parent.parent / "data/hooks/claude-code"
+_EVENTS = (
+    "session-start",
+    "user-prompt-submit",
+    "pre-tool-use",
+    "post-tool-use",
+    "stop",
+)
 
 _LOCK_LOOP = f'echo ready >&2; while [ -e "$0" ]; do sleep {LOOP_S}; done; echo gone'
 _KILL_LOOP = (
@@ -231,6 +242,43 @@ class Bench:
                 ],
             )
 
+    def hooks(self) -> None:
+        """What a coding agent pays at each of its events, and for its status line."""
+        folder = self._folder / "hooks"
+        with many.service(self._koder, folder, self._env) as hosted:
+            hosted.arm(ROWS)
+            env = {**self._env, "KODER_MONITOR_STATE": str(hosted.state)}
+
+            def fed(name: str, *argv: str) -> Callable[[], float]:
+                recorded = json.loads((_PAYLOADS / name).read_text("utf-8"))
+                payload = folder / name
+                payload.write_text(json.dumps(recorded["payload"]), "utf-8")
+                words = [self._koder, *argv, "--runtime", "claude-code"]
+                return lambda: self._whole(words, env, payload)
+
+            measured = [
+                (event, fed(f"{event}.json", "hook", event), HOOK_BOUND)
+                for event in _EVENTS
+            ]
+            measured.append(
+                ("statusline", fed("statusline.json", "statusline"), HOOK_BOUND)
+            )
+            node = shutil.which("node")
+            if node is not None:
+                bare = [node, "-e", "0"]
+                measured.append(
+                    ("node -e 0", lambda: self._whole(bare, self._env), "to compare")
+                )
+            self._ratios(f"hooks, {ROWS:,} armed", measured)
+
+    def far(self) -> None:
+        """What a host costs."""
+        far.measure(self._koder, self._folder, self._env, self._rounds)
+
+    def logs(self) -> None:
+        """What logs cost."""
+        logs.measure(self._koder, self._folder, self._env)
+
     def many(self, count: int, idle_s: float) -> None:
         """What thousands of armed locks cost."""
         folder = self._folder / "many"
@@ -304,10 +352,18 @@ class Bench:
             out.next()
             return time.perf_counter() - since
 
-    def _whole(self, argv: Sequence[str], env: Mapping[str, str]) -> float:
-        """Take the time of a program from start to end."""
+    def _whole(
+        self, argv: Sequence[str], env: Mapping[str, str], given: Path | None = None
+    ) -> float:
+        """Take the time of a program from start to end.
+
+        Args:
+            argv: the program.
+            env: its environment.
+            given: the file that is its standard input.
+        """
         since = time.perf_counter()
-        with self._running(argv, env) as (out, _):
+        with self._running(argv, env, given) as (out, _):
             while out.read():
                 pass  # its end closes the pipe
             return time.perf_counter() - since
@@ -342,23 +398,30 @@ class Bench:
 
     @contextmanager
     def _running(
-        self, argv: Sequence[str], env: Mapping[str, str] | None = None
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        given: Path | None = None,
     ) -> Iterator[tuple[Lines, Lines]]:
-        with self._child(argv, env) as child:
+        with self._child(argv, env, given) as child:
             yield Lines(child.stdout), Lines(child.stderr)
 
     @contextmanager
     def _child(
-        self, argv: Sequence[str], env: Mapping[str, str] | None = None
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        given: Path | None = None,
     ) -> "Iterator[subprocess.Popen[bytes]]":
         """Run a program for as long as the block lasts, never longer."""
-        child = subprocess.Popen(
-            argv,
-            env=env or self._env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        with open(given or os.devnull, "rb") as stdin:
+            child = subprocess.Popen(
+                argv,
+                env=env or self._env,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
         with child:
             try:
                 yield child
@@ -402,6 +465,9 @@ def main() -> None:
             "process": bench.process,
             "start": bench.start,
             "reads": bench.reads,
+            "hooks": bench.hooks,
+            "far": bench.far,
+            "logs": bench.logs,
             "many": lambda: bench.many(count, 10.0 if options.quick else 30.0),
         }
         try:
