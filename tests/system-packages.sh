@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs the Debian packages that some tests drive: inotifywait, setsid, ps, git,
-# locales. Only as root and only what is missing; without them those tests skip and say
-# so, so this never fails, except where CI=true promises that nothing is skipped.
+# Installs the Debian packages that some tests drive: inotifywait, setsid, ps, git, an
+# OpenSSH server, busybox, locales, a browser. Only as root and only what is missing;
+# without them those tests skip and say so, so this never fails, except where CI=true
+# promises that nothing is skipped.
 set -u
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
@@ -11,6 +12,12 @@ missing() {
 	command -v ps >/dev/null || echo procps
 	[ -e /usr/share/i18n/charmaps/ISO-8859-1.gz ] || echo locales
 	command -v git >/dev/null || echo git
+	[ -x /usr/sbin/sshd ] || echo openssh-server
+	command -v ssh-keygen >/dev/null || echo openssh-client
+	command -v busybox >/dev/null || echo busybox
+	command -v node >/dev/null || echo nodejs
+	command -v chromium >/dev/null || echo chromium
+	command -v chromedriver >/dev/null || echo chromium-driver
 }
 
 # A server that comes with a package must not start to listen: exit 101 forbids it.

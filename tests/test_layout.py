@@ -4,6 +4,8 @@ import ast
 import importlib.util
 import os
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -22,13 +24,21 @@ FORBIDDEN = {
     "watcher": ("tests",),
 }
 
+SENT = (
+    "watcher.onhost.",
+    "policies.logscan.",
+    "policies.proctable.",
+    "policies.text.",
+)
+"""What is sent to a host, and all of ours that it may import."""
+
 # Brackets, so that this file does not hold what it looks for.
 UNWANTED = re.compile(
     r"""
       \w+://(?:[^/\s@]*@)?(?:10|172\.(?:1[6-9]|2\d|3[01])|192\.168)\.\d  # not loopback
     | py[p]i\.org | files\.python[h]osted      # a registry's host
     | /wor[k]/                                 # a folder of one machine
-    | \b(?:TOD[O]|FIXM[E])\b                   # an issue says it better
+    | \b(?:TOD[O](?!\.md)|FIXM[E])\b          # an issue says it better
     """,
     re.VERBOSE,
 )
@@ -64,6 +74,12 @@ def imports(node: ast.AST, package: str) -> Iterator[str]:
         yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
+def only_its_own(name: str) -> bool:
+    """Say whether what runs on a host may import this."""
+    top = name.split(".", maxsplit=1)[0]
+    return top in sys.stdlib_module_names or f"{name}.".startswith(SENT)
+
+
 def opens_sqlite(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and ast.unparse(node) == "sqlite3.connect"
 
@@ -80,10 +96,13 @@ def breaches(
         forbidden += others - {module, package}
     if module != "watcher.database":
         forbidden.append("sqlite3.connect")
+    on_host = f"{module}.".startswith("watcher.onhost.")
     for node in ast.walk(ast.parse(source)):
         for name in imports(node, package):
             if any(f"{name}.".startswith(f"{no}.") for no in forbidden):
                 yield f"imports {name}"
+            if on_host and not only_its_own(name):
+                yield f"imports {name}, which no host has"
         if opens_sqlite(node) and module != "watcher.database":
             yield "opens SQLite, which only watcher/database.py may"
 
@@ -112,6 +131,8 @@ def test_a_module_does_only_what_its_place_allows(path: str) -> None:
         ("watcher/conditions/lock.py", "import watcher.conditions.port"),
         ("watcher/conditions/lock.py", "from . import port"),
         ("watcher/conditions/lock.py", "from .port import Port"),
+        ("watcher/onhost/x.py", "import psutil"),
+        ("watcher/onhost/x.py", "from watcher.errors import WatcherError"),
     ],
 )
 def test_a_breach_is_seen(path: str, source: str) -> None:
@@ -130,6 +151,7 @@ def test_a_breach_is_seen(path: str, source: str) -> None:
         ("watcher/conditions/__init__.py", "from . import port"),
         ("watcher/conditions/lock.py", "from watcher.conditions import KINDS"),
         ("watcher/app.py", "from watcher.conditions import port"),
+        ("watcher/onhost/x.py", "import os\nfrom watcher.onhost import log"),
     ],
 )
 def test_what_a_place_allows_is_no_breach(path: str, source: str) -> None:
@@ -173,3 +195,17 @@ def test_the_package_under_test_is_the_installed_one(package: str) -> None:
     assert spec.origin is not None
     found = Path(spec.origin).resolve()
     assert not found.is_relative_to((ROOT / package).resolve()), "run 'make unit'"
+
+
+def test_what_is_sent_to_a_host_runs_on_its_python() -> None:
+    sent = [m for m in MODULES if f"{dotted(m)}.".startswith(SENT)]
+    assert sent
+    oldest = ["--target=3.9-", "--no-tips", "--violations", *sent]
+    said = subprocess.run(
+        [sys.executable, "-c", "import vermin; vermin.main()", *oldest],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 0, said.stdout
