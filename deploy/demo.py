@@ -271,9 +271,14 @@ class Demo:
         print(_indented(seen["evidence"]))
         check(seen["outcome"] == "ended", "the outcome `ended`")
         check(seen["evidence"]["identity"]["pid"] == work.pid, "the PID as evidence")
-        pattern = rf"✅ TERMINOU: API build em {_TIME} — retomar a atividade bloqueada"
+        how = r"(?: \[DIED\] «sinal SIGTERM»)?"  # where the kernel tells
+        rest = " — retomar a atividade bloqueada"
+        pattern = rf"✅ TERMINOU: API build em {_TIME}{how}{rest}"
         check(re.fullmatch(pattern, seen["line"]) is not None, "the TERMINOU line")
-        self._pinged(title="API build terminou", message=seen["line"])
+        severity = "error" if seen["result"] == "DIED" else "info"
+        self._pinged(
+            title="API build terminou", message=seen["line"], severity=severity
+        )
 
     def nobody_takes_the_ping(self) -> None:
         """Show the fallback log, which takes the ping where no channel is set."""
@@ -354,7 +359,7 @@ class Demo:
         self._lock.unlink()
         return time.monotonic()
 
-    def _pinged(self, *, title: str, message: str) -> None:
+    def _pinged(self, *, title: str, message: str, severity: str = "info") -> None:
         """Show the one ping that the receiver got, but not its key."""
         try:
             ping = Receiver.received.get(timeout=LIMIT_S)
@@ -371,7 +376,7 @@ class Demo:
         check(bool(key) and ping.body["idempotency_key"] == key, "one key all over")
         check(ping.body["title"] == title, f"the title {title!r}")
         check(ping.body["message"] == message, "the line as the message")
-        check(ping.body["severity"] == "info", "the severity `info`")
+        check(ping.body["severity"] == severity, f"the severity `{severity}`")
 
     def _logged(self) -> list[str]:
         print(f"    $ cat {self._shown(self._log)}")
