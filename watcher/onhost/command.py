@@ -1,8 +1,8 @@
 """A command that is run until it exits with 0 (C1.2, C3.1).
 
-It gets nothing to read, a session of its own, the root directory to run in, and a time
-limit; what it says is read and dropped but for the end. It may leave a program behind
-that holds its output open: nobody waits for that one.
+It gets nothing to read, a session of its own, the folder named by `cwd` to run in, and
+a time limit; what it says is read and dropped but for the end. It may leave a program
+behind that holds its output open: nobody waits for that one.
 """
 
 from __future__ import annotations
