@@ -14,6 +14,7 @@ CHAINED = "STATUSLINE_CHAINED_BY"
 """Set for the former command, so that it cannot be us once more."""
 
 _LONGEST = 16 * 1024  # bytes that are kept
+_REAP_S = 0.2  # behind SIGKILL, which takes no time, or for ever
 
 
 class Former:
@@ -70,7 +71,8 @@ class Former:
     def _end(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it may be root's by now
+            self._process.wait(_REAP_S)
         self._pipe.close()
 
 

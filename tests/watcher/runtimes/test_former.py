@@ -91,6 +91,22 @@ def test_one_that_leaves_a_child_behind_is_not_waited_for_longer(marked: Path) -
     assert former.line(0.0) is None
 
 
+def test_one_that_may_not_be_ended_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As one that `sudo` runs: a signal from us is refused."""
+
+    def refused(group: int, number: int) -> None:
+        raise PermissionError
+
+    former = Former("exec sleep 30", PAYLOAD, os.environ)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "killpg", refused)
+        assert former.line(0.1) is None
+    os.killpg(former._process.pid, signal.SIGKILL)
+    former._process.wait(LONG_S)
+
+
 # where it is kept
 
 
