@@ -1396,6 +1396,11 @@ TEXTS: Final[dict[str, tuple[str, str]]] = {
         "não consegui escrever {path}: {error}; repita o comando",
         "cannot write {path}: {error}; repeat the command",
     ),
+    "install_busy": (
+        "outra instalação está em curso e não termina ({path}); encerre-a e repita",
+        "another installation is under way and does not end ({path}); end it and"
+        " repeat",
+    ),
     "file_changes": (
         "{path} mudou ao mesmo tempo; feche o agente e repita",
         "{path} changed meanwhile; close the agent and repeat",

@@ -5,13 +5,11 @@ costs every command more than the interpreter's own start (measured: 29 ms of 40
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import select
 import socket
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from typing import Self, cast
 
@@ -20,6 +18,7 @@ from policies.model import Json
 from policies.wording import phrase
 from watcher.config import Config
 from watcher.errors import ServiceError, UsageError
+from watcher.file_lock import locked
 from watcher.socket_path import service_answers, socket_address
 
 Answer = Mapping[str, Json]
@@ -187,23 +186,9 @@ def _starting(state: str, *, wait: bool) -> Iterator[bool]:
     os.makedirs(state, mode=0o700, exist_ok=True)
     fd = os.open(f"{state}/start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        yield _locked(fd, limit_s=_START_LIMIT_S if wait else 0.0)
+        yield locked(fd, limit_s=_START_LIMIT_S if wait else 0.0)
     finally:
         os.close(fd)
-
-
-def _locked(fd: int, *, limit_s: float) -> bool:
-    """Lock a file, trying for a while: whoever has it may be stopped for good."""
-    until_s = time.clock_gettime(time.CLOCK_MONOTONIC) + limit_s
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            if time.clock_gettime(time.CLOCK_MONOTONIC) >= until_s:
-                return False
-            select.select([], [], [], 0.02)
-        else:
-            return True
 
 
 def _spawn(*, wait: bool) -> bool:

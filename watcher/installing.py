@@ -6,7 +6,6 @@ read is planned anew.
 """
 
 import contextlib
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from policies.edits.ours import PROGRAM, part_of
 from policies.wording import Phrase, phrase
 from watcher.clock import SystemClock
 from watcher.errors import StoreError, UsageError, WatcherError
+from watcher.file_lock import locked
 from watcher.placing import (
     Placed,
     back_up,
@@ -32,6 +32,7 @@ from watcher.runtimes.registry import RUNTIMES
 from watcher.runtimes.slots import Site, slots
 
 _TRIES = 3  # for a file that others write at the same time
+_TURN_LIMIT_S = 15.0  # a whole installation takes less than one
 
 
 class ChangedError(WatcherError):
@@ -213,7 +214,7 @@ def alone(state: str) -> Iterator[None]:
     """Let one at a time change what is installed.
 
     Raises:
-        StoreError: the state directory cannot be written.
+        StoreError: the state directory cannot be written, or another keeps its turn.
     """
     try:
         os.makedirs(state, mode=0o700, exist_ok=True)
@@ -222,7 +223,8 @@ def alone(state: str) -> Iterator[None]:
     except OSError as error:
         raise StoreError(phrase("write_failed", error=str(error))) from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not locked(lock, limit_s=_TURN_LIMIT_S):
+            raise StoreError(phrase("install_busy", path=f"{state}/installed.lock"))
         yield
     finally:
         os.close(lock)

@@ -5,7 +5,7 @@ import os
 import shutil
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from policies.edits.ours import PROGRAM, Edited, part_of
 from policies.wording import Lang
 from watcher import installing, placing
 from watcher.errors import StoreError, UsageError
-from watcher.installing import ChangedError, install, program_path
+from watcher.installing import ChangedError, alone, install, program_path
 from watcher.runtimes import chained, manifest
 from watcher.runtimes.health import health
 from watcher.runtimes.plan import Plan, plan_install
@@ -784,6 +784,22 @@ def test_a_state_directory_that_cannot_be_written_stops_everything(
     with pytest.raises(StoreError):
         install(site, f"{blocked}/state")
     assert tree(home) == {}
+
+
+@pytest.mark.parametrize("do", [install, uninstall])
+def test_one_that_is_stopped_for_good_is_not_waited_for(
+    do: Callable[[Site, str], object],
+    site: Site,
+    state: str,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("watcher.installing._TURN_LIMIT_S", 0.1)
+    with alone(state):
+        before = tree(home)
+        with pytest.raises(StoreError, match=r"installed\.lock"):
+            do(site, state)
+        assert tree(home) == before
 
 
 def test_a_kept_line_survives_odd_content(state: str) -> None:
