@@ -1,6 +1,6 @@
 """What is kept of the handoffs of a session, so that each is done once.
 
-A mark is made before the work, exclusively, so that of two stops one does it; it is
+A mark is made before the work, one at a time, so that of two stops one does it; it is
 taken away when that fails, and when the context has been emptied. A mark without its
 work, as a killed hook leaves it, counts for a while only.
 """
@@ -10,10 +10,12 @@ import os
 from typing import Final
 
 from policies.names import is_session
+from watcher.file_lock import locked
 
 SWEPT_S: Final = 30 * 86400.0
 """Seconds after which the marks of a session that is over are removed."""
 
+_TURN_S = 1.0
 _UNFINISHED_S = 180.0  # longer than a handoff can take
 
 
@@ -37,15 +39,20 @@ def begin(state: str, session: str, now_s: float) -> bool:
     mark = _mark(state, session)
     os.makedirs(state, mode=0o700, exist_ok=True)
     os.makedirs(os.path.dirname(mark), mode=0o700, exist_ok=True)
-    if not is_done(state, session, now_s):
+    # Else of two that find an old mark, one removes what the other has just made.
+    turn = os.open(
+        f"{state}/handoffs.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+    )
+    try:
+        if not locked(turn, limit_s=_TURN_S) or is_done(state, session, now_s):
+            return False
         with contextlib.suppress(FileNotFoundError):
             os.unlink(mark)
-    try:
-        fd = os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return False
-    os.close(fd)
-    os.utime(mark, (now_s, now_s))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        os.close(os.open(mark, flags, 0o600))
+        os.utime(mark, (now_s, now_s))
+    finally:
+        os.close(turn)
     _sweep(os.path.dirname(mark), now_s)
     return True
 
